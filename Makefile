@@ -39,7 +39,7 @@ unit: ## Run the tests that need only Go
 .PHONY: kernel-test
 kernel-test: ## Run the data plane's tests on a real kernel, in temporary network namespaces (root on Linux)
 	@if why=$$(test/e2e/e2e.sh lacks kernel); then echo "Kernel tests: $$why: skipped"; \
-	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/bpf ./pkg/agent/cni ./pkg/agent/veth ./pkg/agent/kernel ./cmd/pod2-agent ./cmd/pod2-cni; fi
+	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/bpf ./pkg/agent/cni ./pkg/agent/veth ./pkg/agent/kernel ./pkg/agent/node ./cmd/pod2-agent ./cmd/pod2-cni; fi
 
 .PHONY: kernel-matrix
 kernel-matrix: ## Run the tests of pkg/agent/bpf on Debian's kernels 6.1 and 6.12, in QEMU (root on Debian; two minutes)
@@ -106,11 +106,11 @@ bench: cluster-tools build ## Compare the controller with those of Kubernetes, a
 bench-block-sizes: cluster-tools build ## Measure AddressBlocks of 64, 256 and 1,024 addresses, and write docs/performance/block-sizes.md (15 minutes)
 	@test/bench/bench.sh --block-sizes
 
-# It runs in its own mount namespace, so no namespace of a router stays mounted if it fails.
 .PHONY: bench-fan-out
 bench-fan-out: cluster-tools build ## Count the events of 500 agents, and write docs/performance/fan-out.md (10 minutes)
 	go run -C test/bench ./fanout --root="$(CURDIR)" --out="$(CURDIR)/docs/performance" $(BENCH_FLAGS)
 
+# It runs in its own mount namespace, so nothing stays mounted if it fails.
 .PHONY: bench-dataplane
 bench-dataplane: ## Measure the data plane, and write docs/performance-dataplane.md (root on Linux; otherwise skipped)
 	@if [ "$$(uname)" = Linux ] && [ "$$(id -u)" = 0 ]; then \

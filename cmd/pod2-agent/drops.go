@@ -23,8 +23,8 @@ var (
 	droppedPackets = k8smetrics.NewDesc("pod2_agent_dropped_packets_total",
 		"Dropped packets, by reason and Network. A pod sent with a MAC (mac), IP (ip), ARP (arp) or neighbour discovery (nd) that is not its own, or with another protocol (protocol) or a header that could hide one (extension). "+
 			"A packet was shorter than its headers (truncated), larger than the MTU (oversized), for a group or for everybody (multicast), which includes normal announcements of pods, or for an address that nobody has (unknown). "+
-			"Its port was not programmed (stranger). A program of the node sent it to a pod or as VXLAN (injected). The kernel could not rewrite it (failed). A host that is not a node sent VXLAN (vxlan). "+
-			"A packet of a Network was for a node (node), the API server (api), an address of --deny-cidrs (denied) or another Network (network), or came from outside (inbound); those and some of vxlan and stranger have no Network.",
+			"Its port was not programmed (stranger). The node itself sent it to a pod or as VXLAN (injected). The kernel could not rewrite it (failed). The Network has egress None (egress). A host that is not a node sent VXLAN (vxlan). "+
+			"A packet of a Network was for a node (node), the API server (api), an address of --deny-cidrs (denied) or another Network (network), or conntrack could not follow it (invalid), or it came from outside or the node (inbound); those and some of vxlan and stranger have no Network.",
 		[]string{"reason", "network_namespace", "network"}, nil, k8smetrics.ALPHA, "")
 	spoofedPackets = k8smetrics.NewDesc("pod2_agent_pod_spoofed_packets_total",
 		"Packets that were dropped because a pod of this node sent them with another's address on a Network. They have the reasons mac, ip, arp, nd, protocol and extension in pod2_agent_dropped_packets_total.",

@@ -50,12 +50,7 @@ func row(cells ...any) string {
 }
 
 func (s *snapshot) summary(out io.Writer) error {
-	routers, closed, here := 0, 0, 0
-	for _, p := range s.Ports {
-		if p.Router {
-			routers++
-		}
-	}
+	closed, here := 0, 0
 	for index := range s.pairs {
 		if _, open := s.Ports[index]; !open {
 			closed++
@@ -77,6 +72,10 @@ func (s *snapshot) summary(out io.Writer) error {
 	if s.VXLAN == 0 {
 		local, vxlan = "not set: the agent has not configured the programs yet", "not set"
 	}
+	gateway := "not set"
+	if s.Gateway != 0 {
+		gateway = s.link(s.Gateway)
+	}
 	reasons, total := map[string]uint64{}, uint64(0)
 	for d, count := range s.drops {
 		reasons[d.Reason] += count
@@ -91,8 +90,9 @@ func (s *snapshot) summary(out io.Writer) error {
 	return columns(out, "", []string{
 		"Address of VXLAN packets:\t" + local,
 		"VXLAN device:\t" + vxlan,
+		"Gateway to the outside:\t" + gateway,
 		fmt.Sprintf("Networks:\t%d", len(s.Networks)),
-		fmt.Sprintf("Ports:\t%d of pods, %d of routers, %d closed", len(s.Ports)-routers, routers, closed),
+		fmt.Sprintf("Ports:\t%d open, %d closed", len(s.Ports), closed),
 		fmt.Sprintf("Places:\t%d on this node, %d on other nodes", here, len(s.Places)-here),
 		fmt.Sprintf("Nodes:\t%d", len(s.Nodes)),
 		"Dropped packets:\t" + strings.Join(dropped, ", "),
@@ -113,12 +113,9 @@ func (s *snapshot) listPorts(out io.Writer) error {
 		case s.down[index]:
 			state = "down"
 		}
-		if port.Router {
-			pod = "(router)"
-		}
-		lines = append(lines, row(s.link(index), index, vni, network, ip, mac, pod, owner.PodUID, owner.Interface, state))
+		lines = append(lines, row(s.link(index), index, vni, network, ip, mac, port.Transit, pod, owner.PodUID, owner.Interface, state))
 	}
-	return columns(out, "INTERFACE\tINDEX\tVNI\tNETWORK\tADDRESS\tMAC\tPOD\tPOD UID\tIN POD\tSTATE", lines,
+	return columns(out, "INTERFACE\tINDEX\tVNI\tNETWORK\tADDRESS\tMAC\tTRANSIT\tPOD\tPOD UID\tIN POD\tSTATE", lines,
 		"There are no ports: no pod on this node is attached to an Overlay Network. pod2-cni attaches a pod when it starts.")
 }
 
@@ -142,18 +139,18 @@ func (s *snapshot) listPlaces(out io.Writer) error {
 func (s *snapshot) listNetworks(out io.Writer) error {
 	var lines []string
 	for _, vni := range slices.Sorted(maps.Keys(s.Networks)) {
-		n, places, router := s.Networks[vni], 0, ""
+		n, places, egress := s.Networks[vni], 0, "None"
 		for key := range s.Places {
 			if key.VNI == vni {
 				places++
 			}
 		}
-		if n.Router != 0 {
-			router = s.link(n.Router)
+		if n.Egress {
+			egress = "NAT"
 		}
-		lines = append(lines, row(vni, s.networks[vni], n.MTU, n.Gateway, dataplane.GatewayMAC(vni), router, places))
+		lines = append(lines, row(vni, s.networks[vni], n.MTU, n.Gateway, dataplane.GatewayMAC(vni), egress, places))
 	}
-	return columns(out, "VNI\tNETWORK\tMTU\tGATEWAY\tGATEWAY MAC\tROUTER\tPLACES", lines,
+	return columns(out, "VNI\tNETWORK\tMTU\tGATEWAY\tGATEWAY MAC\tEGRESS\tPLACES", lines,
 		"There are no Networks: no pod on this node is on an Overlay Network.")
 }
 

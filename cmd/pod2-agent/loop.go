@@ -45,22 +45,22 @@ func (a alarm) ring() {
 
 // host is the kernel, apart from the ports of pods.
 type host interface {
-	Read() (dataplane.Host, error)
-	Perform(dataplane.Plan) (done dataplane.Plan, err error)
+	Bridges() ([]string, error)
+	Apply(dataplane.Host) (done dataplane.Plan, err error)
 	AddPodRoutes([]dataplane.PodRoute) (done dataplane.Plan, failed []error)
 }
 
-// ports are the ports of pods and routers, and the programs on them.
+// ports are the ports of pods, and the programs on them and on the gateway.
 type ports interface {
 	State() (here []dataplane.Network, ports []dataplane.Port)
-	Sync(routers []int32, full bool) (changes int, err error)
+	Sync(full bool) (changes int, err error)
 	Block(error)
 	Ready() error
 	Problems() []string
 	Size() map[string]int
 }
 
-// agent is the loop. It keeps the parts that depend on whole Networks and nodes: routers and the filter of the
+// agent is the loop. It keeps the parts that depend on whole Networks and nodes: the gateway and the filter of the
 // node. Ports gets the events of pods at once.
 type agent struct {
 	host    host
@@ -70,7 +70,7 @@ type agent struct {
 	metrics *metrics
 
 	// last is the desired state if the kernel had all of it, and nil while it does not yet.
-	last     dataplane.Host
+	last     *dataplane.Host
 	problems string
 	// compared is the time of the last full comparison of entries, comparing how long it took.
 	compared  time.Time
@@ -128,7 +128,7 @@ func (a *agent) sync(ctx context.Context) (err error) {
 	for _, n := range s.Networks {
 		s.Here = append(s.Here, n.VNI)
 	}
-	if s.Host, err = a.host.Read(); err != nil {
+	if err := a.checkBridges(); err != nil {
 		return err
 	}
 	want, report, ok := dataplane.Want(s)
@@ -136,62 +136,56 @@ func (a *agent) sync(ctx context.Context) (err error) {
 		a.tell(ctx, report)
 		return errors.New(strings.Join(report.Problems, "; "))
 	}
-	plan := dataplane.Diff(s.Host, want)
 	repair := a.last != nil && a.last.Equal(want)
 	if !repair {
 		a.last = nil // undoing a failed change is not a repair, but retrying a failed repair is
 	}
-	done, err := a.host.Perform(plan)
-	a.log(ctx, plan, len(done), repair)
+	done, err := a.host.Apply(want)
+	a.log(ctx, done, repair)
 	a.metrics.count(done, repair)
 	// The paths between pods come before complaints about the rest: pods reach each other without it.
-	if unplugged := a.syncPorts(want, report); err == nil {
-		err = unplugged
-	}
+	err = errors.Join(err, a.syncPorts())
 	// A pod may refuse its route. That concerns only this pod: it is reported, and the node is ready.
 	inPods, failed := a.host.AddPodRoutes(report.PodRoutes)
-	a.log(ctx, inPods, len(inPods), repair)
+	a.log(ctx, inPods, repair)
 	a.metrics.count(inPods, repair)
 	for _, err := range failed {
 		report.Problems = append(report.Problems, err.Error())
 	}
 	report.Problems = append(report.Problems, a.ports.Problems()...)
 	a.tell(ctx, report)
-	a.metrics.show(want, a.ports.Size(), len(report.Problems))
+	a.metrics.show(a.ports.Size(), len(report.Problems))
 	if err != nil {
-		return fmt.Errorf("%d of %d steps done: %w", len(done), len(plan), err)
+		return err
 	}
-	a.last = want
+	a.last = &want
 	return nil
 }
 
-// syncPorts brings the programs and entries up to date. While a bridge of the earlier data plane has ports, its VXLAN
-// device needs the UDP port, so the programs must wait.
-func (a *agent) syncPorts(want dataplane.Host, report dataplane.Report) error {
-	if len(report.Bridges) > 0 {
-		err := fmt.Errorf("pods that an earlier version attached are on bridge %s, and new pods wait until those are gone: drain the node", strings.Join(report.Bridges, ", "))
-		a.ports.Block(err)
+// checkBridges returns an error while a bridge of an earlier version has ports of pods. These need all things of
+// that version: its filter, its routers, and its VXLAN device, which has the UDP port.
+func (a *agent) checkBridges() error {
+	bridges, err := a.host.Bridges()
+	if err != nil {
 		return err
 	}
+	if len(bridges) > 0 {
+		err = fmt.Errorf("pods that an earlier version attached are on bridge %s, and new pods wait until those are gone: drain the node", strings.Join(bridges, ", "))
+		a.ports.Block(err)
+	}
+	return err
+}
+
+// syncPorts brings the programs and entries up to date.
+func (a *agent) syncPorts() error {
 	begun := time.Now()
 	full := begun.Sub(a.compared) >= max(a.options.resync, comparingShare*a.comparing)
-	changes, err := a.ports.Sync(routers(want), full)
+	changes, err := a.ports.Sync(full)
 	if err == nil && full {
 		a.compared, a.comparing = begun, time.Since(begun)
 	}
 	a.metrics.entriesRepaired(changes)
 	return err
-}
-
-// routers are the VNIs of the routers.
-func routers(h dataplane.Host) []int32 {
-	var vnis []int32
-	for _, ns := range h {
-		if vni := dataplane.OwnNamespace(ns.Name); vni != 0 {
-			vnis = append(vnis, vni)
-		}
-	}
-	return vnis
 }
 
 // tell logs the problems once.
@@ -203,15 +197,15 @@ func (a *agent) tell(ctx context.Context, report dataplane.Report) {
 	a.problems = problems
 }
 
-func (a *agent) log(ctx context.Context, plan dataplane.Plan, done int, repair bool) {
-	if done == 0 {
+func (a *agent) log(ctx context.Context, done dataplane.Plan, repair bool) {
+	if len(done) == 0 {
 		return
 	}
-	lines := slices.Collect(strings.Lines(plan[:min(linesLogged, len(plan))].String()))
+	lines := slices.Collect(strings.Lines(done[:min(linesLogged, len(done))].String()))
 	for i := range lines {
 		lines[i] = strings.TrimSuffix(lines[i], "\n")
 	}
-	klog.FromContext(ctx).Info("Changed the kernel", "repair", repair, "steps", len(plan), "done", done, "first", lines)
+	klog.FromContext(ctx).Info("Changed the kernel", "repair", repair, "steps", len(done), "first", lines)
 }
 
 func (a *agent) begin() {

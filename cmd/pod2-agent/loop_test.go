@@ -18,24 +18,32 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// memory is a kernel that keeps its first state. It fails with err, if that is not nil.
+// memory is a kernel that applies the table whenever it differs from the last one, or if it is damaged. It fails with
+// err, if that is not nil.
 type memory struct {
-	host dataplane.Host
-	err  error
-	done []string
+	bridges []string
+	host    dataplane.Host
+	damaged bool
+	err     error
+	done    []string
 	// Pods refuse all routes with failed, if that is not nil.
 	pods   []dataplane.PodRoute
 	failed error
 }
 
-func (m *memory) Read() (dataplane.Host, error) { return m.host, nil }
+func (m *memory) Bridges() ([]string, error) { return m.bridges, nil }
 
-func (m *memory) Perform(p dataplane.Plan) (dataplane.Plan, error) {
-	m.done = append(m.done, p.String())
-	if m.err != nil {
-		return p[:len(p)-1], m.err
+func (m *memory) Apply(want dataplane.Host) (done dataplane.Plan, err error) {
+	if !m.damaged && m.host.Equal(want) {
+		return nil, m.err
 	}
-	return p, nil
+	if m.err != nil {
+		return nil, m.err
+	}
+	m.host, m.damaged = want, false
+	done = dataplane.Plan{{Kind: dataplane.KindTable, Text: fmt.Sprint("replace the table, with ", len(want.Table.Sets[2].Elements), " nodes")}}
+	m.done = append(m.done, done.String())
+	return done, nil
 }
 
 func (m *memory) AddPodRoutes(routes []dataplane.PodRoute) (done dataplane.Plan, failed []error) {
@@ -44,7 +52,7 @@ func (m *memory) AddPodRoutes(routes []dataplane.PodRoute) (done dataplane.Plan,
 		if m.failed != nil {
 			failed = append(failed, m.failed)
 		} else {
-			done = append(done, dataplane.Step{Network: r.Network, Namespace: r.Pod, Action: dataplane.AppendRoute{Route: r.Route}})
+			done = append(done, dataplane.Step{Kind: dataplane.KindRoute, Text: "add a route in " + r.Pod})
 		}
 	}
 	return done, failed
@@ -61,8 +69,8 @@ type plugged struct {
 
 func (p *plugged) State() ([]dataplane.Network, []dataplane.Port) { return p.here, p.ports }
 
-func (p *plugged) Sync(routers []int32, full bool) (int, error) {
-	p.synced = append(p.synced, fmt.Sprint(routers, full))
+func (p *plugged) Sync(full bool) (int, error) {
+	p.synced = append(p.synced, fmt.Sprint(full))
 	return 0, p.err
 }
 
@@ -128,29 +136,22 @@ func TestSyncTellsRepairsFromChanges(t *testing.T) {
 		t.Error("ready before the first sync")
 	}
 	sync()
-	sync() // the kernel lost it
-	want, _, _ := dataplane.Want(func() dataplane.State {
-		s := s
-		s.Node, s.UDPPort, s.VXLANReversePathFilter, s.Transit = "n1", a.options.vxlanPort, a.options.vxlanReversePathFilter, a.options.transit
-		return s
-	}())
-	m.host = want
+	m.damaged = true
+	sync()
 	sync()
 	s = cluster("10.0.0.1", "10.0.0.2")
 	sync()
-	if got, want := strings.Join(m.done, "--\n"), `nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 1 elements
+	if got, want := strings.Join(m.done, "--\n"), `replace the table, with 1 nodes
 --
-nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 1 elements
+replace the table, with 1 nodes
 --
---
-nft add element inet pod2 nodes4 { 10.0.0.2 }
+replace the table, with 2 nodes
 `; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	got := metricsText(t, r, "pod2_agent_repairs_total", "pod2_agent_changes_total")
 	if want := `pod2_agent_repairs_total [name:"kind" value:"table"] 1
-pod2_agent_changes_total [name:"kind" value:"element"] 1
-pod2_agent_changes_total [name:"kind" value:"table"] 1`; strings.ReplaceAll(got, "  ", " ") != want {
+pod2_agent_changes_total [name:"kind" value:"table"] 2`; strings.ReplaceAll(got, "  ", " ") != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -162,7 +163,7 @@ func TestSyncFails(t *testing.T) {
 	a := newTestAgent(m, &s)
 	r := registered(a)
 	for range 2 {
-		if err := a.sync(t.Context()); err == nil || err.Error() != "0 of 1 steps done: refused" || a.ready() == nil {
+		if err := a.sync(t.Context()); err == nil || err.Error() != "refused" || a.ready() == nil {
 			t.Error(err, a.ready())
 		}
 	}
@@ -210,7 +211,8 @@ func TestRepairThatFailedIsARepair(t *testing.T) {
 	a := newTestAgent(m, &s)
 	r := registered(a)
 	refused := errors.New("refused")
-	for _, m.err = range []error{nil, refused, refused, nil} {
+	for i, err := range []error{nil, refused, refused, nil} {
+		m.err, m.damaged = err, i > 0
 		if err := a.sync(t.Context()); !errors.Is(err, m.err) {
 			t.Error(err)
 		}
@@ -228,7 +230,7 @@ func prefixes(cidrs ...string) (all []netip.Prefix) {
 	return all
 }
 
-// deniedRules are rules of the router: IPv4 first, each in the order of addresses.
+// deniedRules are rules for packets of pods: IPv4 first, each in the order of addresses.
 func deniedRules(cidrs ...netip.Prefix) string {
 	cidrs = slices.Clone(cidrs)
 	slices.SortFunc(cidrs, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
@@ -238,7 +240,7 @@ func deniedRules(cidrs ...netip.Prefix) string {
 		if cidr.Addr().Is4() {
 			family = "ip"
 		}
-		rules = append(rules, fmt.Sprintf(`iifname "wn*" %s daddr %s counter drop comment "denied"`, family, cidr))
+		rules = append(rules, fmt.Sprintf(`iifname "pod2gw" %s daddr %s counter drop comment "denied"`, family, cidr))
 	}
 	return strings.Join(rules, "\n")
 }
@@ -291,19 +293,15 @@ type rules struct {
 	found          []string
 }
 
-func (r *rules) Perform(p dataplane.Plan) (dataplane.Plan, error) {
-	for _, step := range p {
-		if a, ok := step.Action.(dataplane.ReplaceTable); ok {
-			for _, c := range a.Table.Chains {
-				for _, rule := range c.Rules {
-					if c.Name == r.chain && strings.Contains(rule, strconv.Quote(r.comment)) {
-						r.found = append(r.found, rule)
-					}
-				}
+func (r *rules) Apply(want dataplane.Host) (dataplane.Plan, error) {
+	for _, c := range want.Table.Chains {
+		for _, rule := range c.Rules {
+			if c.Name == r.chain && strings.Contains(rule, strconv.Quote(r.comment)) {
+				r.found = append(r.found, rule)
 			}
 		}
 	}
-	return p, nil
+	return nil, nil
 }
 
 // The loop syncs once at the start, and once more after any number of rings.
@@ -330,9 +328,9 @@ type counting struct {
 	synced chan int
 }
 
-func (c *counting) Perform(p dataplane.Plan) (dataplane.Plan, error) {
+func (c *counting) Apply(dataplane.Host) (dataplane.Plan, error) {
 	c.synced <- 1
-	return p, nil
+	return nil, nil
 }
 
 func TestOptions(t *testing.T) {
@@ -341,8 +339,9 @@ func TestOptions(t *testing.T) {
 		{"", ""}, {"--help", "help"}, {"cleanup", "cleanup"}, {"status", "status"}, {"status ports", "status ports"}, {"trace a 10.0.0.1", "trace a 10.0.0.1"},
 		{"x", `unexpected arguments ["x"]: the commands are cleanup, status [TABLE] and trace POD ADDRESS`},
 		{"trace a", `unexpected arguments ["trace" "a"]: the commands are cleanup, status [TABLE] and trace POD ADDRESS`},
-		{"--transit-cidr=10.0.0.1/8", "--transit-cidr=10.0.0.1/8: must be an IPv4 CIDR without host bits, of at least two addresses"},
-		{"--transit-cidr=fd00::/64", "--transit-cidr=fd00::/64: must be an IPv4 CIDR without host bits, of at least two addresses"},
+		{"--transit-cidr=10.0.0.1/8", "--transit-cidr=10.0.0.1/8: must be an IPv4 CIDR without host bits, of at least 256 addresses"},
+		{"--transit-cidr=10.0.0.0/25", "--transit-cidr=10.0.0.0/25: must be an IPv4 CIDR without host bits, of at least 256 addresses"},
+		{"--transit-cidr=fd00::/64", "--transit-cidr=fd00::/64: must be an IPv4 CIDR without host bits, of at least 256 addresses"},
 		{"--deny-cidrs=10.0.0.0/8,fd00::/8 --deny-cidrs=169.254.169.254/32", ""},
 		{"--deny-cidrs=10.0.0.0/8,10.0.0.1/8", "--deny-cidrs=10.0.0.1/8: must be a CIDR without host bits"},
 		{"--deny-cidrs=10.0.0.1", "--deny-cidrs=10.0.0.1: must be a CIDR without host bits"},

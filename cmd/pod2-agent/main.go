@@ -21,7 +21,6 @@ import (
 
 	"github.com/pod2/pod2/internal/serving"
 	"github.com/pod2/pod2/pkg/agent/cni"
-	"github.com/pod2/pod2/pkg/agent/dataplane"
 	"github.com/pod2/pod2/pkg/agent/kernel"
 	"github.com/pod2/pod2/pkg/agent/node"
 )
@@ -45,7 +44,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 	case o.help:
 		fmt.Fprintf(stdout, "%s programs the kernel of its node for the Overlay Networks of the cluster.\n\nUsage:\n"+
 			"  %s            runs until you stop it; the kernel then stays unchanged\n"+
-			"  %s cleanup    removes its links, namespaces, programs and tables from this node; keeps sysctls and the interfaces of pods\n"+
+			"  %s cleanup    removes its links, programs and tables from this node; keeps sysctls and the interfaces of pods\n"+
 			"  %s status [ports|places|networks|nodes|drops]    prints the tables of the programs, or a summary\n"+
 			"  %s trace [NAMESPACE/]POD ADDRESS    says where the programs take a packet of a pod of this node\n\nFlags:\n%s",
 			programName, programName, programName, programName, programName, o.flags().FlagUsagesWrapped(100))
@@ -64,12 +63,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 	if err := dropCapabilities(); err != nil {
 		klog.FromContext(ctx).Info("Could not drop all unneeded capabilities", "reason", err)
 	}
-	k, err := kernel.New(o.netnsDir)
-	if err == nil {
-		defer k.Close()
-		err = run(ctx, k, o)
-	}
-	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
+	if err := run(ctx, kernel.New(o.netnsDir), o); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		klog.FromContext(ctx).Error(err, "Agent failed")
 		return 1
 	}
@@ -84,12 +78,7 @@ func perform(o *options, out io.Writer) error {
 	case "trace":
 		return trace(out, o.bpfDir, o.command[1], o.command[2])
 	}
-	k, err := kernel.New(o.netnsDir)
-	if err != nil {
-		return err
-	}
-	defer k.Close()
-	return errors.Join(cleanUp(k, out), node.CleanUp(o.bpfDir, out))
+	return errors.Join(cleanUp(kernel.New(o.netnsDir), out), node.CleanUp(o.bpfDir, out))
 }
 
 // run until ctx ends. The error says why the agent cannot work.
@@ -103,7 +92,7 @@ func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 
 	wake, metrics := newAlarm(), k8smetrics.NewKubeRegistry()
 	var a *agent
-	n, err := node.New(node.Config{Name: o.node, Directory: o.bpfDir, UDPPort: o.vxlanPort, Changed: wake.ring,
+	n, err := node.New(node.Config{Name: o.node, Directory: o.bpfDir, UDPPort: o.vxlanPort, Transit: o.transit, Changed: wake.ring,
 		Wrote: func(took time.Duration) { a.metrics.programming.Observe(took.Seconds()) }})
 	if err != nil {
 		return err
@@ -129,7 +118,7 @@ func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 	}
 	defer closeSocket()
 
-	if err := k.Watch(ctx, wake.ring); err != nil {
+	if err := kernel.Watch(ctx, wake.ring); err != nil {
 		return err
 	}
 	if !view.start(ctx) {
@@ -158,21 +147,22 @@ func serve(ctx context.Context, h cni.Handler, socket string) (stop func(), err 
 	return func() { cancel(); <-ended }, nil
 }
 
-// cleanUp ends when nothing is left to remove.
+// cleanUp the node. Nothing may be left: an agent that still runs makes everything again.
 func cleanUp(k *kernel.Kernel, out io.Writer) error {
-	for range 3 {
-		host, err := k.Read()
-		if err != nil {
-			return err
-		}
-		plan := dataplane.Diff(host, nil)
-		if len(plan) == 0 {
-			return nil
-		}
-		fmt.Fprint(out, plan)
-		if _, err := k.Perform(plan); err != nil {
-			return err
-		}
+	bridges, err := k.Bridges()
+	if err != nil {
+		return err
 	}
-	return errors.New("removed things reappear: is an agent still running on this node?")
+	if len(bridges) > 0 {
+		return fmt.Errorf("pods that an earlier version attached are on bridge %s: drain the node, and run this again", strings.Join(bridges, ", "))
+	}
+	done, err := k.Remove()
+	fmt.Fprint(out, done)
+	if err != nil {
+		return err
+	}
+	if done, err = k.Remove(); len(done) > 0 {
+		return errors.Join(errors.New("removed things reappear: is an agent still running on this node?"), err)
+	}
+	return err
 }

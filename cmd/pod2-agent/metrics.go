@@ -31,9 +31,9 @@ func newMetrics() *metrics {
 	}
 	return &metrics{
 		entries: k8smetrics.NewGaugeVec(&k8smetrics.GaugeOpts{Name: "pod2_agent_entries",
-			Help: "Number of things that the kernel of the node should have, by kind: network, pod (of all nodes, on those Networks), port (of pods and routers of this node), node (other nodes), link.", StabilityLevel: k8smetrics.ALPHA}, []string{"kind"}),
+			Help: "Number of things that the kernel of the node should have, by kind: network, pod (of all nodes, on those Networks), port (of pods of this node), node (other nodes).", StabilityLevel: k8smetrics.ALPHA}, []string{"kind"}),
 		repairs: counter("pod2_agent_repairs_total",
-			"Steps that undid changes of others in the kernel, by kind: namespace, link, address, route, rule, sysctl, table, element, entry (of a map of the programs)."),
+			"Steps that undid changes of others in the kernel, by kind: link, route, sysctl, table, entry (of a map of the programs)."),
 		changes: counter("pod2_agent_changes_total", "Steps for changes in the cluster, by the same kinds. Entries of maps do not count."),
 		programming: histogram("pod2_agent_programming_duration_seconds",
 			"Time from the notification of a change of a pod, Network or node until the maps of the programs had it."),
@@ -55,9 +55,9 @@ func (m *metrics) count(done dataplane.Plan, repair bool) {
 	}
 	for _, step := range done {
 		if repair {
-			m.repairs.WithLabelValues(step.Kind()).Inc()
+			m.repairs.WithLabelValues(step.Kind).Inc()
 		} else {
-			m.changes.WithLabelValues(step.Kind()).Inc()
+			m.changes.WithLabelValues(step.Kind).Inc()
 		}
 	}
 }
@@ -67,13 +67,8 @@ func (m *metrics) entriesRepaired(changes int) {
 	m.repairs.WithLabelValues("entry").Add(float64(changes))
 }
 
-// show the sizes of the desired state. maps are the numbers of entries.
-func (m *metrics) show(want dataplane.Host, maps map[string]int, problems int) {
-	links := 0
-	for _, ns := range want {
-		links += len(ns.Links)
-	}
-	m.entries.WithLabelValues("link").Set(float64(links))
+// show the sizes of the desired state: maps are the numbers of entries.
+func (m *metrics) show(maps map[string]int, problems int) {
 	for kind, size := range maps {
 		m.entries.WithLabelValues(kind).Set(float64(size))
 	}

@@ -86,13 +86,13 @@ func (o *options) flags() *pflag.FlagSet {
 	fs.BoolVar(&o.vxlanReversePathFilter, "vxlan-reverse-path-filter", o.vxlanReversePathFilter,
 		"Drop a VXLAN packet if the route to its source node uses another interface than the packet came from: a pod may have forged the node's address. Set to false on all nodes if routes between them are not symmetrical (docs/concepts/limitations.md), or if the kernel's nftables lacks fib.")
 	fs.StringVar(&o.transitText, "transit-cidr", o.transitText,
-		"IPv4 addresses between the node and the routers of Networks, two for each Network. They never leave the node. Nothing else on the node may use them.")
+		"IPv4 addresses that the node sees instead of those of its pods, one for each pod on a Network. They never leave the node. Nothing else on the node may use them.")
 	fs.StringSliceVar(&o.denyTexts, "deny-cidrs", o.denyTexts,
 		"CIDRs that pods cannot reach from an Overlay Network, such as other addresses of nodes, routers and Services. The addresses that the cluster lists for Nodes and the API server are always denied. These CIDRs are denied by default: "+denyDefaults()+". To allow one of them, list it with a leading minus sign, for example -169.254.0.0/16.")
 	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
 		"MTU of the node network, in bytes. Must be the same on all nodes. Overlay Networks default to this value minus 50, the overhead of VXLAN over IPv4.")
 	fs.StringVar(&o.netnsDir, "netns-dir", o.netnsDir,
-		"Directory where the agent mounts the network namespaces of routers, and where the container runtime keeps those of pods.")
+		"Directory where the container runtime keeps the network namespaces of pods.")
 	fs.StringVar(&o.bpfDir, "bpf-dir", o.bpfDir,
 		"Directory for the tables of the data plane's programs, on a BPF file system of the node. The tables outlive the agent.")
 	fs.StringVar(&o.socket, "cni-socket", o.socket,
@@ -124,8 +124,8 @@ func (o *options) validate() error {
 		errs = append(errs, fmt.Errorf("--%s=%v: %s", flag, value, want))
 	}
 	transit, err := netip.ParsePrefix(o.transitText)
-	if err != nil || !transit.Addr().Is4() || transit.Bits() > 31 || transit != transit.Masked() {
-		bad("transit-cidr", o.transitText, "must be an IPv4 CIDR without host bits, of at least two addresses")
+	if err != nil || !transit.Addr().Is4() || transit.Bits() > 24 || transit != transit.Masked() {
+		bad("transit-cidr", o.transitText, "must be an IPv4 CIDR without host bits, of at least 256 addresses")
 	}
 	o.transit = transit
 	o.denied = slices.Clone(metadata)

@@ -24,24 +24,24 @@ import (
 	"github.com/pod2/pod2/pkg/agent/node"
 )
 
-// script is a kernel whose reads take time and record when they began. One of them may fail.
+// script is a kernel whose changes take time and record when they began. One of them may fail.
 type script struct {
 	memory
 	start time.Time
 	takes []time.Duration
-	fail  int // the read that fails, from 1
+	fail  int // the one that fails, from 1
 	at    []string
 }
 
-func (s *script) Read() (dataplane.Host, error) {
+func (s *script) Apply(dataplane.Host) (dataplane.Plan, error) {
 	s.at = append(s.at, time.Since(s.start).String())
 	if n := len(s.at); n <= len(s.takes) {
 		time.Sleep(s.takes[n-1])
 	}
 	if len(s.at) == s.fail {
-		return nil, errors.New("unreadable")
+		return nil, errors.New("refused")
 	}
-	return s.host, nil
+	return nil, nil
 }
 
 // runFor virtual time, with the alarm ringing all the time or never.
@@ -141,7 +141,7 @@ func TestFullComparisons(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, want := strings.Join(p.synced, " "), "[] true [] false [] false [] true [] false [] true"; got != want {
+		if got, want := strings.Join(p.synced, " "), "true false false true false true"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
@@ -153,22 +153,22 @@ type slow struct {
 	takes time.Duration
 }
 
-func (p *slow) Sync(routers []int32, full bool) (int, error) {
+func (p *slow) Sync(full bool) (int, error) {
 	time.Sleep(p.takes)
-	return p.plugged.Sync(routers, full)
+	return p.plugged.Sync(full)
 }
 
-// While a bridge of the earlier data plane has pods, the programs wait, and all errors say so.
+// While a bridge of the earlier data plane has pods, the kernel stays as it was, and all errors say why.
 func TestBridgeWithPods(t *testing.T) {
 	state := cluster("10.0.0.1")
-	m := &memory{host: dataplane.Host{{Links: []dataplane.Link{{Name: "nw1001", Kind: "bridge"}, {Name: "veth1", Kind: dataplane.KindVeth, Master: "nw1001"}}}}}
+	m := &memory{bridges: []string{"nw1001"}}
 	a := newTestAgent(m, &state)
 	p := &plugged{}
 	a.ports = p
 	err := a.sync(t.Context())
 	want := "pods that an earlier version attached are on bridge nw1001, and new pods wait until those are gone: drain the node"
-	if fmt.Sprint(p.blocked) != want || !errors.Is(err, p.blocked) || len(p.synced) > 0 {
-		t.Errorf("got %v and %v, after %d syncs of ports", p.blocked, err, len(p.synced))
+	if fmt.Sprint(p.blocked) != want || !errors.Is(err, p.blocked) || len(p.synced)+len(m.done) > 0 {
+		t.Errorf("got %v and %v, after %d syncs of ports and %d changes", p.blocked, err, len(p.synced), len(m.done))
 	}
 }
 
@@ -184,10 +184,10 @@ func TestLogIsShort(t *testing.T) {
 	}
 	plan := make(dataplane.Plan, 100)
 	for i := range plan {
-		plan[i].Action = dataplane.AddNamespace{Name: fmt.Sprintf("n%03d", i)}
+		plan[i].Text = fmt.Sprintf("ip link del n%03d", i)
 	}
-	a.log(ctx, plan, 100, false)
-	a.log(ctx, plan, 0, true)
+	a.log(ctx, plan, false)
+	a.log(ctx, nil, true)
 	text := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
 	if got := strings.Count(text, "the Node has no address"); got != 1 {
 		t.Errorf("logged %d times:\n%s", got, text)
@@ -195,7 +195,7 @@ func TestLogIsShort(t *testing.T) {
 	if got := strings.Count(text, "Changed the kernel"); got != 1 {
 		t.Errorf("logged %d times:\n%s", got, text)
 	}
-	if !strings.Contains(text, "ip netns add n019") || strings.Contains(text, "n020") {
+	if !strings.Contains(text, "ip link del n019") || strings.Contains(text, "n020") {
 		t.Errorf("got\n%s", text)
 	}
 }
@@ -254,8 +254,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	a := newTestAgent(&memory{}, &dataplane.State{})
 	r := registered(a)
 	r.CustomMustRegister(collector())
-	a.metrics.show(nil, map[string]int{"pod": 1}, 0)
-	a.metrics.count(dataplane.Plan{{Action: dataplane.DelNamespace{}}}, false)
+	a.metrics.show(map[string]int{"pod": 1}, 0)
+	a.metrics.count(dataplane.Plan{{Kind: dataplane.KindTable}}, false)
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -72,6 +72,7 @@ func readSnapshot(dir string) (s *snapshot, err error) {
 // complete the fields that follow from the others.
 func (s *snapshot) complete() {
 	s.Local, s.VXLAN, s.UDP, s.Name = s.config.Local, s.config.VXLAN, s.config.Port, s.describe
+	s.Gateway = s.config.Gateway
 	s.networks = map[int32]string{}
 	for index, port := range s.Ports {
 		if network := s.pairs[index].Network; network != "" {

@@ -108,17 +108,18 @@ func TestStatusReadsTheKernel(t *testing.T) {
 	}
 	want := fmt.Sprintf(`Address of VXLAN packets: 10.9.0.1
 VXLAN device: pod2vxlan, UDP port 4789
+Gateway to the outside: not set
 Networks: 1
-Ports: 1 of pods, 0 of routers, 0 closed
+Ports: 1 open, 0 closed
 Places: 1 on this node, 1 on other nodes
 Nodes: 1
-INTERFACE INDEX VNI NETWORK ADDRESS MAC POD POD UID IN POD STATE
-pod247a35d2cb39 %d 70001 default/blue 192.168.0.2 0a:58:c0:a8:00:02 default/a 8f31 net1 open
+INTERFACE INDEX VNI NETWORK ADDRESS MAC TRANSIT POD POD UID IN POD STATE
+pod247a35d2cb39 %d 70001 default/blue 192.168.0.2 0a:58:c0:a8:00:02 - default/a 8f31 net1 open
 VNI ADDRESS MAC WHERE
 70001 192.168.0.2 0a:58:c0:a8:00:02 interface pod247a35d2cb39 of pod default/a
 70001 192.168.0.3 0a:58:c0:a8:00:03 node 10.9.0.2
-VNI NETWORK MTU GATEWAY GATEWAY MAC ROUTER PLACES
-70001 default/blue 1450 192.168.0.1 02:00:5e:01:11:71 - 2
+VNI NETWORK MTU GATEWAY GATEWAY MAC EGRESS PLACES
+70001 default/blue 1450 192.168.0.1 02:00:5e:01:11:71 None 2
 NODE INTERFACE PLACES
 10.9.0.2 pod2vxlan 1
 PACKETS REASON VNI INTERFACE POD MEANING

@@ -24,26 +24,26 @@ func placed(vni int32, last byte) tables.PlaceKey {
 }
 
 // exampleNode has pod web-1 on two Networks with one CIDR, a pod whose port is closed, one that is
-// gone, one without a stored name, and a router.
+// gone, and one without a stored name.
 func exampleNode() *snapshot {
 	ip, node := func(last byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 168, 0, last}) }, netip.MustParseAddr("10.9.0.2")
 	port := func(vni int32, last byte) tables.Port {
-		return tables.Port{VNI: vni, MAC: placed(vni, last).MAC, IP: ip(last)}
+		return tables.Port{VNI: vni, MAC: placed(vni, last).MAC, IP: ip(last), Transit: netip.AddrFrom4([4]byte{100, 64, byte(vni), last})}
 	}
 	unnamed := pair(10, "pod2dddd", "default.blue", "db-0")
 	unnamed.PodName = ""
 	s := &snapshot{
 		View: tables.View{
-			Ports: map[tables.PortKey]tables.Port{7: port(70001, 2), 8: port(70002, 2), 9: {VNI: 70001, MAC: dataplane.GatewayMAC(70001), IP: ip(1), Router: true}, 10: port(70001, 5), 12: port(70001, 6)},
+			Ports: map[tables.PortKey]tables.Port{7: port(70001, 2), 8: port(70002, 2), 10: port(70001, 5), 12: port(70001, 6)},
 			Places: map[tables.PlaceKey]tables.Place{placed(70001, 2): {IP: ip(2), Interface: 7}, placed(70001, 5): {IP: ip(5), Interface: 10},
 				placed(70001, 10): {IP: ip(10), Node: node}, placed(70001, 9): {IP: ip(9), Node: node}, placed(70002, 2): {IP: ip(2), Interface: 8}},
-			Networks: map[int32]tables.Network{70001: {MTU: 1450, Gateway: ip(1), Router: 9}, 70002: {MTU: 1450}},
+			Networks: map[int32]tables.Network{70001: {MTU: 1450, Gateway: ip(1), Bits: 24, Egress: true}, 70002: {MTU: 1450}},
 			Nodes:    map[netip.Addr]tables.Wire{node: {Interface: 2}, netip.MustParseAddr("10.9.0.10"): {Interface: 2}, netip.MustParseAddr("fd09::2"): {Interface: 99}},
 		},
-		config: bpf.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: 3, Port: 4789},
+		config: bpf.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: 3, Port: 4789, Gateway: 9},
 		drops: map[bpf.Drop]uint64{{VNI: 70001, Interface: 7, Reason: "unknown"}: 12, {VNI: 70001, Interface: 10, Reason: "ip"}: 2, {Interface: 99, Reason: "stranger"}: 2,
 			{VNI: 70001, Interface: 10, Reason: "unknown"}: 1},
-		links: map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2aaaa", 8: "pod2bbbb", 9: "rt70001", 10: "pod2dddd", 11: "pod2cccc"},
+		links: map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2aaaa", 8: "pod2bbbb", 9: "pod2gw", 10: "pod2dddd", 11: "pod2cccc"},
 		down:  map[uint32]bool{10: true},
 		pairs: map[uint32]veth.Port{7: pair(7, "pod2aaaa", "default.blue", "web-1"), 8: pair(8, "pod2bbbb", "default.green", "web-1"), 10: unnamed, 11: pair(11, "pod2cccc", "other.blue", "web-1")},
 	}
@@ -63,8 +63,9 @@ func TestListings(t *testing.T) {
 		{"", exampleNode(), `
 Address of VXLAN packets:   10.9.0.1
 VXLAN device:               pod2vxlan, UDP port 4789
+Gateway to the outside:     pod2gw
 Networks:                   2
-Ports:                      4 of pods, 1 of routers, 1 closed
+Ports:                      4 open, 1 closed
 Places:                     3 on this node, 2 on other nodes
 Nodes:                      3
 Dropped packets:            17, unknown 13, ip 2, stranger 2
@@ -72,8 +73,9 @@ Dropped packets:            17, unknown 13, ip 2, stranger 2
 		{"", old, `
 Address of VXLAN packets:   fd09::1, and the VXLAN device encapsulates all packets
 VXLAN device:               pod2vxlan, UDP port 4789
+Gateway to the outside:     pod2gw
 Networks:                   2
-Ports:                      4 of pods, 1 of routers, 1 closed
+Ports:                      4 open, 1 closed
 Places:                     3 on this node, 2 on other nodes
 Nodes:                      3
 Dropped packets:            0
@@ -81,20 +83,20 @@ Dropped packets:            0
 		{"", &snapshot{}, `
 Address of VXLAN packets:   not set: the agent has not configured the programs yet
 VXLAN device:               not set
+Gateway to the outside:     not set
 Networks:                   0
-Ports:                      0 of pods, 0 of routers, 0 closed
+Ports:                      0 open, 0 closed
 Places:                     0 on this node, 0 on other nodes
 Nodes:                      0
 Dropped packets:            0
 `},
 		{"ports", exampleNode(), `
-INTERFACE      INDEX   VNI     NETWORK         ADDRESS       MAC                 POD                 POD UID   IN POD   STATE
-pod2aaaa       7       70001   default/blue    192.168.0.2   0a:58:c0:a8:00:02   default/web-1       u-web-1   net1     open
-pod2bbbb       8       70002   default/green   192.168.0.2   0a:58:c0:a8:00:02   default/web-1       u-web-1   net1     open
-rt70001        9       70001   default/blue    192.168.0.1   02:00:5e:01:11:71   (router)            -         -        open
-pod2dddd       10      70001   default/blue    192.168.0.5   0a:58:c0:a8:00:05   default/(no name)   u-db-0    net1     down
-pod2cccc       11      -       other/blue      -             -                   other/web-1         u-web-1   net1     closed: not in the table
-12 (deleted)   12      70001   default/blue    192.168.0.6   0a:58:c0:a8:00:06   -                   -         -        deleted: only the table has it
+INTERFACE      INDEX   VNI     NETWORK         ADDRESS       MAC                 TRANSIT        POD                 POD UID   IN POD   STATE
+pod2aaaa       7       70001   default/blue    192.168.0.2   0a:58:c0:a8:00:02   100.64.113.2   default/web-1       u-web-1   net1     open
+pod2bbbb       8       70002   default/green   192.168.0.2   0a:58:c0:a8:00:02   100.64.114.2   default/web-1       u-web-1   net1     open
+pod2dddd       10      70001   default/blue    192.168.0.5   0a:58:c0:a8:00:05   100.64.113.5   default/(no name)   u-db-0    net1     down
+pod2cccc       11      -       other/blue      -             -                   -              other/web-1         u-web-1   net1     closed: not in the table
+12 (deleted)   12      70001   default/blue    192.168.0.6   0a:58:c0:a8:00:06   100.64.113.6   -                   -         -        deleted: only the table has it
 `},
 		{"places", exampleNode(), `
 VNI     ADDRESS        MAC                 WHERE
@@ -105,9 +107,9 @@ VNI     ADDRESS        MAC                 WHERE
 70002   192.168.0.2    0a:58:c0:a8:00:02   interface pod2bbbb of pod default/web-1
 `},
 		{"networks", exampleNode(), `
-VNI     NETWORK         MTU    GATEWAY       GATEWAY MAC         ROUTER    PLACES
-70001   default/blue    1450   192.168.0.1   02:00:5e:01:11:71   rt70001   4
-70002   default/green   1450   -             02:00:5e:01:11:72   -         1
+VNI     NETWORK         MTU    GATEWAY       GATEWAY MAC         EGRESS   PLACES
+70001   default/blue    1450   192.168.0.1   02:00:5e:01:11:71   NAT      4
+70002   default/green   1450   -             02:00:5e:01:11:72   None     1
 `},
 		{"nodes", exampleNode(), `
 NODE        INTERFACE      PLACES
@@ -147,7 +149,6 @@ func TestTraceFindsThePod(t *testing.T) {
 		"web":                "",
 		"other/web-2":        "",
 		"pod2bbbb":           "pod2bbbb",
-		"rt70001":            "rt70001",
 		"u-db-0":             "pod2dddd",
 		"192.168.0.2":        "pod2aaaa pod2bbbb",
 		"::ffff:192.168.0.5": "pod2dddd",
@@ -199,9 +200,9 @@ func TestStatusErrors(t *testing.T) {
 		want string
 	}{
 		{status(nil, dir, "pods"), `unknown table "pods": must be ports, places, networks, nodes or drops`},
-		{status(nil, dir, "ports"), "no maps in " + dir + "/v1: pod2-agent has not run on this node since it booted"},
+		{status(nil, dir, "ports"), "no maps in " + dir + "/v2: pod2-agent has not run on this node since it booted"},
 		{trace(nil, dir, "web-1", "web-2"), `trace to "web-2": it is not an IP address`},
-		{trace(nil, dir, "web-1", "192.168.0.2"), "no maps in " + dir + "/v1: pod2-agent has not run on this node since it booted"},
+		{trace(nil, dir, "web-1", "192.168.0.2"), "no maps in " + dir + "/v2: pod2-agent has not run on this node since it booted"},
 		{exampleNode().trace(nil, "a", netip.MustParseAddr("192.168.0.2")), `no port on this node belongs to "a": run this on the pod's node`},
 	} {
 		if tt.err == nil || !strings.HasPrefix(tt.err.Error(), tt.want) {

@@ -34,7 +34,7 @@ func TestGrownNetwork(t *testing.T) {
 	for _, from := range s.names() {
 		s.requireReaches(t, ns, from, func(to string) string { return s.address(to) })
 	}
-	t.Run("the gateway has the new prefix", func(t *testing.T) { requireGateway(t, ns, "g-3", "192.168.0.1") })
+	t.Run("the gateway answers a pod of the new half", func(t *testing.T) { requireGateway(t, ns, "g-3", "192.168.0.1") })
 }
 
 // small has room for three pods, and, as a /28, for seven more.

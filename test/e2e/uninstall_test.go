@@ -28,8 +28,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	})
 	create(t, ns, networks+alone("one", "node1", "blue@eth0")+alone("two", "node2", "blue@eth0"))
 	waitRunning(t, ns, "one", "two")
-	vni := run(t, ns, "get", "network", "blue", "--output=jsonpath={.status.vni}")
-	ours := strings.Split(strings.ReplaceAll("filter from_port of a port, filter from_wire of eth0, link a port, link rtV, link wnV, maps, namespace pod2-V, plugin, table inet pod2", "V", vni), ", ")
+	ours := strings.Split("filter from_port of a port, filter from_wire of eth0, link a port, link pod2gw, link pod2gwp, maps, plugin, route to 100.64.0.0/16, table inet pod2", ", ")
 	before := map[string]string{}
 	for _, node := range []string{"node1", "node2"} {
 		eventually(t, node+" has all of the Network", func() (string, error) {
@@ -66,16 +65,15 @@ func except(want []string, got string) string {
 	return ""
 }
 
-// agentsLink matches the names of links in docs/contributing/data-plane.md. It does not match
-// rt-plain, which belongs to another test. agentsPort matches the interfaces of pods on the node.
+// agentsLink matches the names of links in docs/contributing/data-plane.md. agentsPort matches the interfaces of pods on the node.
 var (
-	agentsLink = regexp.MustCompile(`^((nw|vx|rt|wn)[0-9]+|pod2.*)$`)
+	agentsLink = regexp.MustCompile(`^pod2`)
 	agentsPort = regexp.MustCompile(`^pod2[0-9a-f]{11}$`)
 )
 
 // traces finds the agent's things on a node without the agent's own code: links with its names,
-// eBPF programs on all links, pinned maps, the plugin, mounted namespaces, all nftables, because
-// no other program makes tables on these nodes, and routing rules other than the kernel's own.
+// eBPF programs on all links, pinned maps, the plugin, all nftables, because
+// no other program makes tables on these nodes, and routes to transit addresses.
 func traces(t *testing.T, node string) string {
 	t.Helper()
 	process := firstProcess(t, node)
@@ -116,13 +114,6 @@ func traces(t *testing.T, node string) string {
 			found = append(found, what)
 		}
 	}
-	names, err := filepath.Glob(filepath.Join(process, "root/run/netns/pod2-*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		found = append(found, "namespace "+filepath.Base(name))
-	}
 	c, err := nftables.New(nftables.WithNetNSFd(int(ns)))
 	if err != nil {
 		t.Fatalf("nftables of %s: %v", node, err)
@@ -139,13 +130,13 @@ func traces(t *testing.T, node string) string {
 		}
 		found = append(found, "table "+family+" "+table.Name)
 	}
-	rules, err := h.RuleList(netlink.FAMILY_ALL)
+	routes, err := h.RouteList(nil, netlink.FAMILY_ALL)
 	if err != nil {
-		t.Fatalf("rules of %s: %v", node, err)
+		t.Fatalf("routes of %s: %v", node, err)
 	}
-	for _, rule := range rules {
-		if rule.Src != nil || rule.Dst != nil || rule.IifName != "" || rule.OifName != "" || rule.Mark != 0 {
-			found = append(found, "rule "+rule.String())
+	for _, route := range routes {
+		if route.Dst != nil && route.Dst.String() == "100.64.0.0/16" {
+			found = append(found, "route to "+route.Dst.String())
 		}
 	}
 	slices.Sort(found)

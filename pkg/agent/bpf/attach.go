@@ -17,7 +17,7 @@ const (
 	filterPriority = 0x706f
 )
 
-// AttachPort to the host's end of the veth of a pod or of a router.
+// AttachPort to the host's end of the veth of a pod.
 func (p *Programs) AttachPort(index int) error {
 	return p.attach(index, "from_port", "to_port")
 }
@@ -30,6 +30,12 @@ func (p *Programs) AttachWire(index int) error {
 // AttachVXLAN to the VXLAN device.
 func (p *Programs) AttachVXLAN(index int) error {
 	return p.attach(index, "from_vxlan", "")
+}
+
+// AttachGateway to both ends of the pair by which packets leave Networks and come back: that of the node's stack, and
+// that of the programs.
+func (p *Programs) AttachGateway(node, programs int) error {
+	return errors.Join(p.attach(node, "", "to_gateway"), p.attach(programs, "from_gateway", "to_port"))
 }
 
 // AttachLoopback to the loopback interface, where VXLAN of our Networks is always forged: with a raw socket, a

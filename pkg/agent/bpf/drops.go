@@ -9,7 +9,7 @@ import (
 
 // Reasons a packet is dropped for, by their number in src/layout.h.
 var Reasons = [...]string{1: "stranger", 2: "mac", 3: "ip", 4: "arp", 5: "nd", 6: "protocol", 7: "extension", 8: "truncated",
-	9: "multicast", 10: "unknown", 11: "oversized", 12: "vxlan", 13: "injected", 14: "failed"}
+	9: "multicast", 10: "unknown", 11: "oversized", 12: "vxlan", 13: "injected", 14: "failed", 15: "egress"}
 
 // Meanings of Reasons: each says which packets it counts.
 var Meanings = map[string]string{
@@ -25,8 +25,9 @@ var Meanings = map[string]string{
 	"unknown":   "for an address that nobody has here, or a node that is not in the table of nodes",
 	"oversized": "larger than the Network's MTU",
 	"vxlan":     "VXLAN from an address that is not in the table of nodes",
-	"injected":  "put onto a port or the wire by a program of the node",
+	"injected":  "put onto a port, the gateway or the wire by the node itself",
 	"failed":    "the kernel could not rewrite the packet",
+	"egress":    "to the outside of a Network without egress",
 }
 
 // Drop counts packets that were dropped.

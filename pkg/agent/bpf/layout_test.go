@@ -49,7 +49,7 @@ func TestSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][2]any{"ports": {uint32(0), portValue{}}, "places": {placeKey{}, placeValue{}}, "networks": {uint32(0), networkValue{}},
-		"nodes": {[16]byte{}, nodeValue{}}, "config": {uint32(0), configValue{}}, "drops": {dropKey{}, uint64(0)}} {
+		"nodes": {[16]byte{}, nodeValue{}}, "transits": {[16]byte{}, uint32(0)}, "config": {uint32(0), configValue{}}, "drops": {dropKey{}, uint64(0)}} {
 		m := s.Maps[name]
 		if m == nil {
 			t.Fatalf("no map %s", name)

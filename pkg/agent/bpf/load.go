@@ -26,7 +26,7 @@ var object string
 
 // layoutVersion is the version of the structures in src/layout.h. Maps are pinned below it, so
 // programs never read entries of another layout.
-const layoutVersion = 1
+const layoutVersion = 2
 
 // Maps are the pinned maps.
 type Maps struct {

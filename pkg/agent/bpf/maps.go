@@ -18,10 +18,10 @@ import (
 // recorded in the object. A network's byte order is kept in arrays of bytes.
 type (
 	portValue struct {
-		VNI    uint32
-		MAC    [6]byte
-		Router uint16
-		IP     [16]byte
+		VNI         uint32
+		MAC         [6]byte
+		Zero        uint16
+		IP, Transit [16]byte
 	}
 	placeKey struct {
 		VNI  uint32
@@ -33,17 +33,17 @@ type (
 		Node, IP  [16]byte
 	}
 	networkValue struct {
-		MTU, Router uint32
-		Gateway     [16]byte
-		MAC         [6]byte
-		Zero        uint16
+		MTU, Bits uint32
+		Gateway   [16]byte
+		MAC       [6]byte
+		Egress    uint16
 	}
 	nodeValue   struct{ Interface, Direct uint32 }
 	configValue struct {
-		Local [16]byte
-		VXLAN uint32
-		Port  [2]byte
-		Zero  uint16
+		Local          [16]byte
+		VXLAN, Gateway uint32
+		Port           [2]byte
+		MAC            [6]byte
 	}
 	dropKey struct{ VNI, Interface, Reason uint32 }
 )
@@ -57,6 +57,9 @@ type Config struct {
 	VXLAN uint32
 	// Port of UDP.
 	Port uint16
+	// Gateway is the index of the interface pod2gw, by which packets leave Networks. It has the MAC address
+	// dataplane.NodeMAC.
+	Gateway uint32
 }
 
 // as16 is an address as the programs compare it: IPv4 is mapped, none is zero.
@@ -81,15 +84,11 @@ func (k placeKey) decode() tables.PlaceKey {
 }
 
 func encodePort(p tables.Port) portValue {
-	v := portValue{VNI: uint32(p.VNI), MAC: p.MAC, IP: as16(p.IP)}
-	if p.Router {
-		v.Router = 1
-	}
-	return v
+	return portValue{VNI: uint32(p.VNI), MAC: p.MAC, IP: as16(p.IP), Transit: as16(p.Transit)}
 }
 
 func (v portValue) decode() tables.Port {
-	return tables.Port{VNI: int32(v.VNI), MAC: dataplane.MAC(v.MAC), IP: from16(v.IP), Router: v.Router == 1}
+	return tables.Port{VNI: int32(v.VNI), MAC: dataplane.MAC(v.MAC), IP: from16(v.IP), Transit: from16(v.Transit)}
 }
 
 func encodePlace(p tables.Place) placeValue {
@@ -101,16 +100,30 @@ func (v placeValue) decode() tables.Place {
 }
 
 func encodeNetwork(vni int32, n tables.Network) networkValue {
-	return networkValue{MTU: uint32(n.MTU), Router: n.Router, Gateway: as16(n.Gateway), MAC: dataplane.GatewayMAC(vni)}
+	v := networkValue{MTU: uint32(n.MTU), Bits: uint32(n.Bits), Gateway: as16(n.Gateway), MAC: dataplane.GatewayMAC(vni)}
+	if n.Gateway.Is4() {
+		v.Bits += mappedBits
+	}
+	if n.Egress {
+		v.Egress = 1
+	}
+	return v
 }
 
+// mappedBits is the length of the prefix of a mapped IPv4 address.
+const mappedBits = 96
+
 func (v networkValue) decode() tables.Network {
-	return tables.Network{MTU: int(v.MTU), Gateway: from16(v.Gateway), Router: v.Router}
+	n := tables.Network{MTU: int(v.MTU), Bits: int(v.Bits), Gateway: from16(v.Gateway), Egress: v.Egress == 1}
+	if n.Gateway.Is4() {
+		n.Bits -= mappedBits
+	}
+	return n
 }
 
 // SetConfig of the programs. Until it is set, they take nothing from the wire.
 func (p *Programs) SetConfig(c Config) error {
-	v := configValue{Local: as16(c.Local), VXLAN: c.VXLAN}
+	v := configValue{Local: as16(c.Local), VXLAN: c.VXLAN, Gateway: c.Gateway, MAC: dataplane.NodeMAC}
 	binary.BigEndian.PutUint16(v.Port[:], c.Port)
 	return p.set("config", uint32(0), v, "the configuration")
 }
@@ -155,6 +168,21 @@ func (p *Programs) DeleteNode(address netip.Addr) error {
 	return p.del("nodes", as16(address), address)
 }
 
+// SetTransit leads packets for a transit address to a port that has it.
+func (p *Programs) SetTransit(address netip.Addr, index tables.PortKey) error {
+	return p.set("transits", as16(address), index, address)
+}
+
+// DeleteTransit drops packets for a transit address.
+func (p *Programs) DeleteTransit(address netip.Addr) error {
+	return p.del("transits", as16(address), address)
+}
+
+// Transits are the contents of the map of transit addresses.
+func (m *Maps) Transits() (map[netip.Addr]tables.PortKey, error) {
+	return read(m.maps["transits"], from16, func(v uint32) tables.PortKey { return v })
+}
+
 // Ports are the contents of the map of ports.
 func (m *Maps) Ports() (map[tables.PortKey]tables.Port, error) {
 	return read(m.maps["ports"], func(k uint32) tables.PortKey { return k }, portValue.decode)
@@ -181,18 +209,19 @@ func (m *Maps) Config() (Config, error) {
 	if err := m.maps["config"].Lookup(uint32(0), &v); err != nil {
 		return Config{}, fmt.Errorf("read the configuration: %w", err)
 	}
-	c := Config{Local: from16(v.Local), VXLAN: v.VXLAN, Port: binary.BigEndian.Uint16(v.Port[:])}
+	c := Config{Local: from16(v.Local), VXLAN: v.VXLAN, Port: binary.BigEndian.Uint16(v.Port[:]), Gateway: v.Gateway}
 	return c, nil
 }
 
 // Read returns the contents of all maps, and those of Nodes.
 func (m *Maps) Read() (t tables.Tables, wires map[netip.Addr]tables.Wire, err error) {
 	t = tables.Empty()
-	var errs [4]error
+	var errs [5]error
 	t.Ports, errs[0] = m.Ports()
 	t.Places, errs[1] = m.Places()
 	t.Networks, errs[2] = m.Networks()
 	wires, errs[3] = m.Nodes()
+	t.Transits, errs[4] = m.Transits()
 	for address := range wires {
 		t.Nodes[address] = struct{}{}
 	}

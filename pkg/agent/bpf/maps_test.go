@@ -17,15 +17,21 @@ func TestMapsOutliveTheProcess(t *testing.T) {
 	dir := bpffs(t)
 	p, err := Load(dir)
 	must(t, err)
-	port := tables.Port{VNI: 70001, MAC: dataplane.MAC{0x0a, 0x58, 1, 2, 3, 4}, IP: netip.MustParseAddr("1.2.3.4")}
-	router := tables.Port{VNI: 70001, MAC: dataplane.GatewayMAC(70001), IP: netip.MustParseAddr("fd00::1"), Router: true}
+	port := tables.Port{VNI: 70001, MAC: dataplane.MAC{0x0a, 0x58, 1, 2, 3, 4}, IP: netip.MustParseAddr("1.2.3.4"), Transit: netip.MustParseAddr("100.64.0.7")}
+	port6 := tables.Port{VNI: 70001, MAC: dataplane.MAC{0x0a, 0x58, 9}, IP: netip.MustParseAddr("fd00::2"), Transit: netip.MustParseAddr("fd64::9")}
 	key := tables.PlaceKey{VNI: 70001, MAC: port.MAC}
 	place := tables.Place{IP: port.IP, Node: netip.MustParseAddr("fd00::2")}
-	network := tables.Network{MTU: 1450, Gateway: netip.MustParseAddr("1.2.3.1"), Router: 9}
+	network := tables.Network{MTU: 1450, Gateway: netip.MustParseAddr("1.2.3.1"), Bits: 24, Egress: true}
+	network6 := tables.Network{MTU: 1450, Gateway: netip.MustParseAddr("fd00::1"), Bits: 64}
 	must(t, p.SetPort(7, port))
-	must(t, p.SetPort(9, router))
+	must(t, p.SetPort(9, port6))
 	must(t, p.SetPlace(key, place))
 	must(t, p.SetNetwork(70001, network))
+	must(t, p.SetNetwork(70006, network6))
+	must(t, p.SetTransit(port.Transit, 7))
+	must(t, p.SetTransit(port6.Transit, 9))
+	must(t, p.SetTransit(netip.MustParseAddr("100.64.0.8"), 8))
+	must(t, p.DeleteTransit(netip.MustParseAddr("100.64.0.8")))
 	must(t, p.SetPort(8, port))
 	must(t, p.DeletePort(8))
 	must(t, p.DeletePort(8)) // gone already
@@ -36,7 +42,7 @@ func TestMapsOutliveTheProcess(t *testing.T) {
 	defer p.Close()
 	ports, err := p.Ports()
 	must(t, err)
-	if want := map[tables.PortKey]tables.Port{7: port, 9: router}; !reflect.DeepEqual(ports, want) {
+	if want := map[tables.PortKey]tables.Port{7: port, 9: port6}; !reflect.DeepEqual(ports, want) {
 		t.Errorf("ports %v, want %v", ports, want)
 	}
 	places, err := p.Places()
@@ -46,8 +52,13 @@ func TestMapsOutliveTheProcess(t *testing.T) {
 	}
 	networks, err := p.Networks()
 	must(t, err)
-	if want := map[int32]tables.Network{70001: network}; !reflect.DeepEqual(networks, want) {
+	if want := map[int32]tables.Network{70001: network, 70006: network6}; !reflect.DeepEqual(networks, want) {
 		t.Errorf("networks %v, want %v", networks, want)
+	}
+	transits, err := p.Transits()
+	must(t, err)
+	if want := map[netip.Addr]tables.PortKey{port.Transit: 7, port6.Transit: 9}; !reflect.DeepEqual(transits, want) {
+		t.Errorf("transits %v, want %v", transits, want)
 	}
 }
 

@@ -21,11 +21,14 @@ type world struct {
 	node    netip.Addr             // the local one, and the only other one
 	other   netip.Addr
 	decap6  bool // the kernel can take IPv6 out of IPv4
+	gateway uint32
+	// transits are ports by transit address.
+	transits map[netip.Addr]uint32
 }
 
-// decide returns the verdict of from_port on a frame, in plain Go: "answer", "deliver", "send", or
+// decide returns the verdict of from_port on a frame, in plain Go: "answer", "deliver", "send", "nat", or
 // the reason of a drop. It is written from docs/concepts/isolation.md, not from the programs. It
-// also returns the frame of an answer.
+// also returns the frame of an answer, and the one after NAT.
 func (w world) decide(frame []byte, gsoSize int) (verdict string, answer []byte) {
 	to, from, etherType, content := dataplane.MAC(frame[:6]), dataplane.MAC(frame[6:12]), binary.BigEndian.Uint16(frame[12:]), frame[14:]
 	if from != w.port.MAC {
@@ -39,7 +42,7 @@ func (w world) decide(frame []byte, gsoSize int) (verdict string, answer []byte)
 		if content[0]>>4 != 4 {
 			return "protocol", nil
 		}
-		if !w.port.Router && netip.AddrFrom4([4]byte(content[12:])) != w.port.IP {
+		if netip.AddrFrom4([4]byte(content[12:])) != w.port.IP {
 			return "ip", nil
 		}
 	case 0x86dd:
@@ -65,10 +68,7 @@ func (w world) decide(frame []byte, gsoSize int) (verdict string, answer []byte)
 	case size > w.network.MTU:
 		return "oversized", nil
 	case to == dataplane.GatewayMAC(w.vni):
-		if router, ok := w.ports[w.network.Router]; ok && router.MAC == to {
-			return "deliver", nil
-		}
-		return "unknown", nil
+		return w.leave(frame)
 	case !known:
 		return "unknown", nil
 	case place.Interface == 0:
@@ -139,7 +139,7 @@ func (w world) decideIPv6(to dataplane.MAC, content, whole []byte) (string, []by
 		return "protocol", nil
 	}
 	source := netip.AddrFrom16([16]byte(content[8:])) // a mapped address stays one here
-	own := w.port.Router || source == netip.AddrFrom16(w.port.IP.As16()) || source == linkLocal(w.port.MAC)
+	own := source == netip.AddrFrom16(w.port.IP.As16()) || source == linkLocal(w.port.MAC)
 	unspecified, group := source == netip.IPv6Unspecified(), to[0]&1 == 1
 	next, rest := content[6], content[40:]
 	first, whole0 := true, true // the start of a message; a whole message

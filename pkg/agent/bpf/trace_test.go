@@ -35,7 +35,7 @@ func view(t testing.TB, dir string) tables.View {
 	must(t, err)
 	c, err := m.Config()
 	must(t, err)
-	v.Local, v.VXLAN, v.UDP = c.Local, c.VXLAN, c.Port
+	v.Local, v.VXLAN, v.UDP, v.Gateway = c.Local, c.VXLAN, c.Port, c.Gateway
 	return v
 }
 
@@ -80,19 +80,20 @@ func asBytes(a netip.Addr) []byte { b := a.As16(); return b[:] }
 func TestTraceIsWhatProgramsDo(t *testing.T) {
 	seen := map[string]int{}
 	for _, v6 := range []bool{false, true} {
-		for _, router := range []bool{false, true} {
+		{
 			for _, change := range []func(w *world){
 				func(*world) {},
-				func(w *world) { w.network.Router = 0 },
+				func(w *world) { w.network.Egress = false },
+				func(w *world) { w.gateway = 0 },
+				func(w *world) { p := w.ports[loopback]; p.Transit = netip.Addr{}; w.ports[loopback] = p },
 				func(w *world) { w.network.Gateway = netip.Addr{} },
 				func(w *world) { w.network.Gateway = addr("fd12::1:0:0") }, // its last four bytes are zero
-				func(w *world) { w.network.Router = 22 },
 				func(w *world) { w.other = addr("fd09::2") },
 				func(w *world) { w.node = netip.Addr{} },
 				func(w *world) { delete(w.ports, loopback) },
 				func(w *world) { w.network = tables.Network{}; w.vni++ },
 			} {
-				w := newWorld(v6, router)
+				w := newWorld(v6)
 				was := w.other
 				change(&w)
 				for key, place := range w.places {
@@ -122,7 +123,7 @@ func TestTraceIsWhatProgramsDo(t *testing.T) {
 			}
 		}
 	}
-	for _, verdict := range []string{"deliver", "send", "stranger", "unknown", "arp", "ip", "multicast"} {
+	for _, verdict := range []string{"deliver", "send", "stranger", "unknown", "arp", "multicast", "nat", "egress"} {
 		if seen[verdict] == 0 {
 			t.Errorf("no packet had the fate %q", verdict)
 		}
@@ -136,6 +137,8 @@ func end(sentence string) string {
 		return reason
 	}
 	switch {
+	case strings.HasPrefix(sentence, "Sent by interface 8 as "):
+		return "nat"
 	case strings.HasPrefix(sentence, "Sent by interface 9,"), strings.HasPrefix(sentence, "Delivered by "):
 		return "deliver"
 	case strings.HasPrefix(sentence, "Sent by "):
@@ -190,7 +193,7 @@ func TestNodesAndConfig(t *testing.T) {
 	p, err := Load(dir)
 	must(t, err)
 	defer p.Close()
-	for _, want := range []Config{{}, {Local: addr("10.9.0.1"), VXLAN: 9, Port: 4789}, {Local: addr("fd09::1"), VXLAN: 9, Port: 4789}} {
+	for _, want := range []Config{{}, {Local: addr("10.9.0.1"), VXLAN: 9, Port: 4789, Gateway: 8}, {Local: addr("fd09::1"), VXLAN: 9, Port: 4789}} {
 		must(t, p.SetConfig(want))
 		if got, err := p.Config(); err != nil || got != want {
 			t.Errorf("%+v, %v; want %+v", got, err, want)

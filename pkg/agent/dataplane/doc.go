@@ -1,15 +1,9 @@
-// Package dataplane decides which gateways and firewall rules the kernel of a node needs. They
-// lead packets of pods out of each Overlay Network, and keep all other packets out of it. The
-// paths between pods are the tables of package tables.
+// Package dataplane has the records of the cluster that the agent reads, and decides which filters and routes the
+// kernel of a node needs. They lead packets of pods out of each Overlay Network, and keep all other packets out of it.
+// The paths between pods are the tables of package tables.
 //
-//	Network blue, VNI 1001, 192.168.0.0/16, gateway 192.168.0.1
+//	pod 192.168.0.2 -- from_port, NAT to 100.64.0.17 --> pod2gw -- routes, filter and NAT of the node --> outside
+//	                   from_gateway, NAT back <-- pod2gwp ======= pod2gw, 100.64.0.0/16 <-- answers
 //
-//	         node                         router namespace pod2-1001
-//	pods === rt1001 -------------- lan -+-- 192.168.0.1/16, the same MAC
-//	                                    |   and IP on every node
-//	         wn1001 -------------- wan -+-- 100.64.0.1/31, NAT
-//
-// Want computes the desired state of the kernel from a State. Diff computes the steps from
-// the observed state to the desired one. A Network is identified by its VNI alone, so
-// Networks with the same CIDR, and Networks of either family, are handled alike.
+// pod2gw and pod2gwp are one pair of veths for all Networks. Both ends are in the namespace of the node.
 package dataplane

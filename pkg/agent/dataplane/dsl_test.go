@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/pod2/pod2/pkg/ipam"
-	"github.com/pod2/pod2/pkg/network/multus"
 )
 
 // state reads the view of node n1, one line for each thing:
@@ -79,46 +78,6 @@ func state(t testing.TB, lines ...string) State {
 		}
 	}
 	return s
-}
-
-// old does the work of an earlier agent and of CNI: a bridge with its VXLAN device and, if the
-// port has a name, a pod's port.
-func old(h Host, vni int32, port string) Host {
-	h = clone(h)
-	if h.Namespace("") == nil {
-		h = append(Host{{}}, h...)
-	}
-	host, bridge := h.Namespace(""), multus.Bridge(vni)
-	for _, l := range []Link{{Name: bridge, Kind: "bridge"}, {Name: vxlanName(vni), Kind: "vxlan", Master: bridge}, {Name: port, Kind: KindVeth, Master: bridge}} {
-		if l.Name != "" && host.Link(l.Name) == nil {
-			l.MTU, l.Up = 1450, true
-			host.Links = append(host.Links, l)
-		}
-	}
-	if host.table("bridge pod2") == nil {
-		host.Tables = append(host.Tables, Table{Family: "bridge", Name: TableName})
-	}
-	return h
-}
-
-// decide returns the plan for the node and the report.
-func decide(t testing.TB, s State) (Plan, Report) {
-	t.Helper()
-	want, report, ok := Want(s)
-	if !ok {
-		return nil, report
-	}
-	return Diff(s.Host, want), report
-}
-
-// settle lets the kernel execute the plan, and checks that nothing is left to do.
-func settle(t testing.TB, s *State) {
-	t.Helper()
-	p, _ := decide(t, *s)
-	s.Host = play(t, s.Host, p)
-	if p, _ := decide(t, *s); len(p) > 0 {
-		t.Fatalf("steps are left:\n%s", p)
-	}
 }
 
 func expect(t *testing.T, got, want string) {

@@ -2,56 +2,134 @@ package dataplane
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
-	"strings"
+
+	"github.com/pod2/pod2/pkg/network/multus"
 )
 
-// The hooks of the agent's chains.
-const (
-	rawPrerouting  = "type filter hook prerouting priority -300; policy accept;"
-	hostInput      = "type filter hook input priority 0; policy accept;"
-	hostForward    = "type filter hook forward priority 0; policy accept;"
-	rawOutput      = "type filter hook output priority -300; policy accept;"
-	routerInput    = "type filter hook input priority 0; policy drop;"
-	routerForward  = "type filter hook forward priority 0; policy drop;"
-	natPostrouting = "type nat hook postrouting priority 100; policy accept;"
-)
-
-// element of a set, joined from its parts.
-func element(parts ...any) string {
-	words := make([]string, len(parts))
-	for i, part := range parts {
-		words[i] = fmt.Sprint(part)
-	}
-	return strings.Join(words, " . ")
+// both expands a rule for IPv4 and for IPv6. %[1]s in it is the family, %[2]s the end of a
+// set's name.
+func both(rule string) []string {
+	return []string{fmt.Sprintf(rule, "ip", "4"), fmt.Sprintf(rule, "ip6", "6")}
 }
 
-func newSet(name, kind string, elements []string) Set {
-	slices.Sort(elements)
-	return Set{Name: name, Type: kind, Elements: slices.Compact(elements)}
+// table keeps packets of Networks away from the node's own ports and from the API server. It also keeps outside
+// connections out of Networks. Packets of Networks arrive by pod2gw, with their transit address. Nothing leaves
+// without NAT: conntrack does not translate invalid packets, so forward drops them.
+//
+// The programs on the ports of pods take all packets. A packet that arrives at the node's own stack through such a
+// port came past a program, so it is dropped. So are packets that only a program must see: those of pod2gwp.
+func table(s State) Table {
+	vxlan, denied := vxlanRules(s), denials(s.Denied)
+	translated := func(family string, transit netip.Prefix) string {
+		return fmt.Sprintf(`%s %s saddr %s ct state new,established,related accept`, in, family, transit)
+	}
+	return Table{
+		Sets: sets(s),
+		Chains: []Chain{
+			{"forward", "type filter hook forward priority 0; policy accept;", slices.Concat([]string{
+				in + ` ` + out + ` counter drop comment "network"`},
+				both(in+` %[1]s daddr @nodes%[2]s counter drop comment "node"`),
+				both(in+` meta l4proto tcp %[1]s daddr . th dport @api%[2]s counter drop comment "api"`),
+				denied, []string{
+					translated("ip", s.Transit),
+					translated("ip6", Transit6),
+					in + ` counter drop comment "invalid"`,
+					out + ` ct state established,related accept`,
+					out + ` counter drop comment "inbound"`},
+				vxlan.forward)},
+			{"input", "type filter hook input priority 0; policy accept;", slices.Concat([]string{in + ` counter drop comment "node"`}, vxlan.input)},
+			{"output", "type filter hook output priority -300; policy accept;", slices.Concat([]string{
+				out + ` ip6 daddr ff00::/8 drop`, // the kernel tells by itself which groups it listens to
+				out + ` counter drop comment "inbound"`}, vxlan.untracked)},
+			{"postrouting", "type nat hook postrouting priority 100; policy accept;", []string{
+				fmt.Sprintf(`ip saddr %s oifname != "%s" masquerade`, s.Transit, GatewayName),
+				fmt.Sprintf(`ip6 saddr %s oifname != "%s" masquerade`, Transit6, GatewayName),
+			}},
+			{"prerouting", "type filter hook prerouting priority -300; policy accept;", slices.Concat([]string{
+				`iifname != "` + GatewayName + `" iifname "pod2*" counter drop comment "stranger"`},
+				denied, vxlan.forged, vxlan.untracked)},
+		}}
 }
 
-// routerTable lets packets out and answers back in, and nothing else.
-func routerTable(n Network) Table {
-	headers := 40 // IPv4 and TCP
-	if n.CIDR.Addr().Is6() {
-		headers = 60
+// in matches packets that leave a Network, out those that enter one.
+const in, out = `iifname "` + GatewayName + `"`, `oifname "` + GatewayName + `"`
+
+// sets that the rules of table match.
+//
+//	api4, api6      addresses and ports of the API server
+//	nodes4, nodes6  addresses of nodes
+func sets(s State) []Set {
+	var nodes4, nodes6, api4, api6 []string
+	for _, n := range s.Nodes {
+		for _, a := range n.Addresses {
+			if a.Is4() {
+				nodes4 = append(nodes4, element(a))
+			} else {
+				nodes6 = append(nodes6, element(a))
+			}
+		}
 	}
-	// Packets from outside may exceed the Network's MTU, and the ICMP message that reports
-	// this may get lost. So TCP gets a lower segment size at the start.
-	forward := []string{fmt.Sprintf("tcp flags syn / syn,rst tcp option maxseg size set %d", n.MTU-headers)}
-	if n.Egress {
-		forward = append(forward,
-			`iifname "lan" oifname "wan" accept`,
-			`iifname "wan" oifname "lan" ct state established,related accept`)
+	for _, a := range s.APIServers {
+		if a.Addr().Is4() {
+			api4 = append(api4, element(a.Addr(), a.Port()))
+		} else {
+			api6 = append(api6, element(a.Addr(), a.Port()))
+		}
 	}
-	return Table{Family: "inet", Name: TableName, Chains: []Chain{
-		{"forward", routerForward, forward},
-		{"input", routerInput, []string{
-			`ct state established,related accept`,
-			`meta l4proto icmp accept`,
-			`meta l4proto ipv6-icmp accept`,
-		}},
-		{"postrouting", natPostrouting, []string{`oifname "wan" masquerade`}},
-	}}
+	return []Set{
+		newSet("api4", "ipv4_addr . inet_service", api4),
+		newSet("api6", "ipv6_addr . inet_service", api6),
+		newSet("nodes4", "ipv4_addr", nodes4),
+		newSet("nodes6", "ipv6_addr", nodes6),
+	}
+}
+
+// vxlanFilter decides which hosts may send VXLAN. VXLAN has no authentication: a sender
+// reaches any Network whose VNI it writes into the packet. So only nodes may send with the
+// VNI of a Network, and only between addresses of nodes. Other programs may use the port
+// with other VNIs. These senders are stopped:
+//
+//	a pod of the cluster's own network   on its node in forward, before masquerading gives
+//	                                     the packet the address of the node
+//	the same pod, to its own node        in input, like any sender that is not a node
+//	a forged address of a node           in prerouting: the route back does not lead to
+//	                                     the interface that the packet came from
+//	a Service that leads to the port     in input; the packet may have the address of its
+//	                                     node, but translated packets are tracked
+type vxlanFilter struct {
+	forward, input, forged []string
+	// untracked are the packets of nodes. Each connection between pods has its own source port
+	// here. conntrack would follow all of them on both nodes, and its table would fill up.
+	untracked []string
+}
+
+func vxlanRules(s State) vxlanFilter {
+	port := fmt.Sprintf("meta l4proto udp th dport %d", s.UDPPort)
+	ours := port + fmt.Sprintf(" @th,96,24 >= %d", multus.FirstVNI) // the number in VXLAN's header (RFC 7348)
+	f := vxlanFilter{
+		forward:   both(`%[1]s daddr @nodes%[2]s ` + ours + ` counter drop comment "vxlan"`),
+		input:     append(both(`ct state untracked %[1]s saddr @nodes%[2]s %[1]s daddr @nodes%[2]s `+port+` accept`), ours+` counter drop comment "vxlan"`),
+		untracked: both(`%[1]s daddr @nodes%[2]s ` + ours + ` notrack`),
+	}
+	if s.VXLANReversePathFilter {
+		f.forged = both(`%[1]s saddr @nodes%[2]s ` + ours + ` fib saddr . iif oif missing counter drop comment "vxlan"`)
+	}
+	return f
+}
+
+// denials are rules for packets of Networks. They are for packets that are being forwarded, and for packets before
+// routing: a Service translates the address between the two, and either address may be denied.
+func denials(cidrs []netip.Prefix) (rules []string) {
+	cidrs = slices.Clone(cidrs)
+	slices.SortFunc(cidrs, netip.Prefix.Compare)
+	for _, p := range slices.Compact(cidrs) {
+		family := "ip"
+		if p.Addr().Is6() {
+			family = "ip6"
+		}
+		rules = append(rules, fmt.Sprintf(`%s %s daddr %s counter drop comment "denied"`, in, family, p))
+	}
+	return rules
 }

@@ -51,10 +51,8 @@ func (m MAC) String() string {
 // unicast says whether a host can have the address.
 func (m MAC) unicast() bool { return m != MAC{} && m[0]&1 == 0 }
 
-// linkLocal is the IPv6 address that a host makes from its MAC (RFC 4291, appendix A).
-func (m MAC) linkLocal() netip.Addr {
-	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
-}
+// NodeMAC is that of the interface by which packets leave Networks. No VNI has this GatewayMAC.
+var NodeMAC = GatewayMAC(0)
 
 // MACOf is the MAC address of a pod with that IP address, as ipam.MAC returns it.
 func MACOf(ip netip.Addr) MAC {

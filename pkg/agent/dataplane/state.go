@@ -26,7 +26,7 @@ type State struct {
 	// VXLANReversePathFilter drops a VXLAN packet if the route to its sender leads by another
 	// interface than the one that the packet came from.
 	VXLANReversePathFilter bool
-	// Transit holds the /31s between the node and the routers of IPv4 Networks.
+	// Transit has the transit addresses of pods of IPv4 Networks.
 	Transit netip.Prefix
 	// Nodes have the addresses of all nodes of the cluster. Only this node has a name.
 	Nodes []Node
@@ -41,8 +41,6 @@ type State struct {
 	Here []int32
 	// Ports are the interfaces of this node's pods.
 	Ports []Port
-	// Host is the observed state of the kernel.
-	Host Host
 }
 
 // Node of the cluster. The Addresses of this node are those at which others reach it, the preferred one

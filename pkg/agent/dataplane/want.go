@@ -6,9 +6,48 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/pod2/pod2/pkg/network/multus"
 )
+
+// Transit6 has the transit addresses of pods of IPv6 Networks. Their last 32 bits are the index of the pod's interface.
+var Transit6 = netip.MustParsePrefix("fd64:706f:6432::/96")
+
+// Host is the desired state of the node, apart from programs and their tables.
+type Host struct {
+	// Transits lead to GatewayName. The node forwards packets of their families.
+	Transits []netip.Prefix
+	Table    Table
+}
+
+// Equal says whether both are the same.
+func (h Host) Equal(other Host) bool {
+	return slices.Equal(h.Transits, other.Transits) && h.Table.String() == other.Table.String()
+}
+
+// Step is one change of the kernel. Text is the command of iproute2 or nft that does the same.
+type Step struct{ Kind, Text string }
+
+// Kinds of steps.
+const (
+	KindLink   = "link"
+	KindRoute  = "route"
+	KindSysctl = "sysctl"
+	KindTable  = "table"
+)
+
+// Kinds of steps.
+var Kinds = []string{KindLink, KindRoute, KindSysctl, KindTable}
+
+// Plan is a list of steps.
+type Plan []Step
+
+// String has one step a line, in order.
+func (p Plan) String() string {
+	var b strings.Builder
+	for _, s := range p {
+		b.WriteString(s.Text + "\n")
+	}
+	return b.String()
+}
 
 // Report is the result of a decision for people and metrics.
 type Report struct {
@@ -16,112 +55,71 @@ type Report struct {
 	Problems []string
 	// PodRoutes are the routes that pods of this node need after their Networks have grown.
 	PodRoutes []PodRoute
-	// Bridges are those of an earlier agent that still have ports of pods. These pods keep
-	// their paths as they were until the node is drained.
-	Bridges []string
-}
-
-// wanted is a decision in progress.
-type wanted struct {
-	State
-	transits map[int32]uint32
-	problems []string
 }
 
 // Want returns the desired state of the kernel. It returns false while the address of this
 // node is unknown; then the kernel must stay unchanged.
 func Want(s State) (Host, Report, bool) {
 	if !slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Name == s.Node && len(n.Addresses) > 0 }) {
-		return nil, Report{Problems: []string{fmt.Sprintf("node %s: the Node has no address that other nodes can send to; the data plane stays unchanged", s.Node)}}, false
+		return Host{}, Report{Problems: []string{fmt.Sprintf("node %s: the Node has no address that other nodes can send to; the data plane stays unchanged", s.Node)}}, false
 	}
-	w := &wanted{State: s}
-	here, host, routers := w.here(), Namespace{}, Host(nil)
-	w.assignTransits(here)
-	for _, n := range here {
-		if n.Gateway.IsValid() {
-			routers = append(routers, w.router(n, &host))
+	here, host := s.here(), Host{Table: table(s)}
+	for _, transit := range []netip.Prefix{s.Transit, Transit6} {
+		if slices.ContainsFunc(here, func(n Network) bool {
+			return n.Egress && n.Gateway.IsValid() && n.Gateway.Is4() == transit.Addr().Is4()
+		}) {
+			host.Transits = append(host.Transits, transit)
 		}
 	}
-	report := Report{PodRoutes: w.grown(here), Bridges: s.Host.oldBridges()}
-	host.Routes = connected(host.Addresses)
-	host.Tables = []Table{hostTable(s)}
-	host.Sysctls = sysctls(here)
-	slices.Sort(w.problems)
-	report.Problems = w.problems
-	return append(Host{host}, routers...), report, true
+	return host, Report{PodRoutes: s.grown(here)}, true
 }
 
 // here are the Networks on this node in the order of their VNIs. If several have one VNI, it
 // is the first by name.
-func (w *wanted) here() []Network {
-	here := filter(w.Networks, func(n Network) bool { return slices.Contains(w.Here, n.VNI) })
+func (s State) here() []Network {
+	var here []Network
+	for _, n := range s.Networks {
+		if slices.Contains(s.Here, n.VNI) {
+			here = append(here, n)
+		}
+	}
 	slices.SortFunc(here, func(a, b Network) int {
 		return cmp.Or(cmp.Compare(a.VNI, b.VNI), strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 	})
 	return slices.CompactFunc(here, func(a, b Network) bool { return a.VNI == b.VNI })
 }
 
-// oldBridges are bridges of an earlier agent that have ports of pods, in order.
-func (h Host) oldBridges() []string {
-	var names []string
-	for _, l := range or(h.Namespace("")).Links {
-		if OwnBridge(l.Master) != 0 && OwnLink(l.Name) == 0 {
-			names = append(names, l.Master)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+// PodRoute is the route that a pod needs after its Network has grown. The pod's interface
+// keeps the prefix that the Network had when the pod's address was published:
+//
+//	blue grew from 192.168.0.0/29 to 192.168.0.0/28; a has 192.168.0.2/29, b has 192.168.0.9/28
+//	b to a    leaves by net1: 192.168.0.2 is on its link
+//	a to b    leaves by eth0, the pod's default route, until net1 has a route to 192.168.0.0/28
+//
+// The agent only adds a route. To give the address a shorter prefix length it would have to
+// remove the address, and the pod would lose its connections.
+type PodRoute struct {
+	// Pod is "namespace/name".
+	Pod string
+	// Interface is the index of the node's end of the pod's interface, Inner the name of the pod's end.
+	Interface uint32
+	Inner     string
+	// MAC and IP are those of the pod's interface.
+	MAC MAC
+	IP  netip.Addr
+	Dst netip.Prefix
 }
 
-// router is the namespace of a Network's gateway. It also adds the router's links and
-// addresses on the node to host.
-func (w *wanted) router(n Network, host *Namespace) Namespace {
-	ns := Namespace{Name: namespaceName(n.VNI), Tables: []Table{routerTable(n)}, Rules: kernelRules(n.Gateway.Is6())}
-	veth := func(name, peer string) Link {
-		return Link{Name: name, Kind: KindVeth, MTU: n.MTU, Up: true, Peer: peer}
-	}
-	inner, outer := veth(lan, "/"+RouterName(n.VNI)), veth(RouterName(n.VNI), ns.Name+"/"+lan)
-	inner.MAC = GatewayMAC(n.VNI)
-	is, bridge := w.Host.Namespace("").Link(outer.Name), multus.Bridge(n.VNI)
-	if is != nil && is.Master == bridge && slices.Contains(w.Host.oldBridges(), bridge) {
-		outer.Master = bridge // its pods keep their gateway
-	}
-	host.Links = append(host.Links, outer)
-	ns.Links = append(ns.Links, inner)
-	ns.Addresses = append(ns.Addresses, Address{Dev: lan, Prefix: netip.PrefixFrom(n.Gateway, n.CIDR.Bits())})
-	forward, everywhere := forward4, netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-	if n.Gateway.Is6() {
-		forward, everywhere = forward6, netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-		// Neighbour solicitations need a link-local address of the link as their source.
-		ns.Addresses = append(ns.Addresses, Address{Dev: lan, Prefix: netip.PrefixFrom(inner.MAC.linkLocal(), 64)})
-	}
-	ns.Sysctls = []Sysctl{{forward, "1"}}
-	transit, ok := w.transitOf(n)
-	if !ok {
-		ns.Routes = connected(ns.Addresses)
-		return ns
-	}
-	ns.Links = append(ns.Links, veth(wan, "/"+wanName(n.VNI)))
-	host.Links = append(host.Links, veth(wanName(n.VNI), ns.Name+"/"+wan))
-	ns.Addresses = append(ns.Addresses, Address{Dev: wan, Prefix: transit.router})
-	host.Addresses = append(host.Addresses, Address{Dev: wanName(n.VNI), Prefix: transit.host})
-	if n.Gateway.Is6() {
-		ns.Addresses = append(ns.Addresses, Address{Dev: wan, Prefix: netip.MustParsePrefix("fe80::2/64")})
-		host.Addresses = append(host.Addresses, Address{Dev: wanName(n.VNI), Prefix: netip.MustParsePrefix("fe80::1/64")})
-	}
-	ns.Routes = append(connected(ns.Addresses), Route{Dst: everywhere, Via: transit.host.Addr(), Dev: wan})
-	return ns
-}
-
-// sysctls of the node turn on routing for the packets that leave a Network.
-func sysctls(here []Network) []Sysctl {
-	var list []Sysctl
-	for _, name := range Sysctls {
-		if slices.ContainsFunc(here, func(n Network) bool {
-			return n.Egress && n.Gateway.IsValid() && n.Gateway.Is6() == (name == forward6)
-		}) {
-			list = append(list, Sysctl{name, "1"})
+// grown returns the routes that pods of this node need because their Network has grown since
+// their address was published.
+func (s State) grown(here []Network) []PodRoute {
+	var routes []PodRoute
+	for _, p := range s.Ports {
+		i, found := slices.BinarySearchFunc(here, p.VNI, func(n Network, vni int32) int { return cmp.Compare(n.VNI, vni) })
+		if found && p.Bits > here[i].CIDR.Bits() && here[i].CIDR.Contains(p.IP) {
+			routes = append(routes, PodRoute{Pod: p.Pod, Interface: p.Interface, Inner: p.Inner, MAC: p.MAC, IP: p.IP, Dst: here[i].CIDR})
 		}
 	}
-	return list
+	slices.SortFunc(routes, func(a, b PodRoute) int { return cmp.Compare(a.Interface, b.Interface) })
+	return routes
 }

@@ -5,116 +5,232 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// Perform executes the plan in order and returns the steps that were done. If a step of a
-// Network fails, the next Network still gets its steps. If a step of the node fails, Perform
-// stops.
-func (k *Kernel) Perform(p dataplane.Plan) (done dataplane.Plan, err error) {
-	var errs []error
-	for len(p) > 0 {
-		end := slices.IndexFunc(p, func(s dataplane.Step) bool { return s.Network != p[0].Network })
-		if end < 0 {
-			end = len(p)
+// Kernel is the kernel of one node.
+type Kernel struct {
+	dir string // of network namespaces: each is mounted on a file with its name
+
+	mu sync.Mutex
+	// past are the packets that rules of replaced tables dropped.
+	past map[string]uint64
+}
+
+// New returns the kernel of the node. dir holds the namespaces of pods: container runtimes keep them in /run/netns.
+func New(dir string) *Kernel {
+	nl.EnableErrorMessageReporting = true // with the kernel's own text
+	return &Kernel{dir: dir, past: map[string]uint64{}}
+}
+
+// worker does steps until one fails.
+type worker struct {
+	done dataplane.Plan
+	err  error
+}
+
+// do a step that is needed. text is the command that does the same.
+func (w *worker) do(needed bool, kind, text string, step func() error) {
+	if !needed || w.err != nil {
+		return
+	}
+	if err := step(); err != nil {
+		w.err = fmt.Errorf("%s: %w", text, err)
+		return
+	}
+	w.done = append(w.done, dataplane.Step{Kind: kind, Text: text})
+}
+
+// Apply brings the kernel to the desired state, and returns the steps that were done. The filter comes before
+// each path that it closes, and after routers of an earlier agent, which need that agent's filter.
+func (k *Kernel) Apply(want dataplane.Host) (dataplane.Plan, error) {
+	w := &worker{}
+	w.removeLeftovers(k.dir)
+	w.table(k, want.Table)
+	w.gateway(want.Transits)
+	return w.done, w.err
+}
+
+// Remove everything that Apply makes, and the things of earlier agents. It keeps sysctls.
+func (k *Kernel) Remove() (dataplane.Plan, error) {
+	w := &worker{}
+	w.removeLeftovers(k.dir)
+	for _, name := range []string{dataplane.GatewayName, dataplane.GatewayPeer} {
+		link, err := linkByName(name)
+		w.err = errors.Join(w.err, err)
+		w.do(link != nil, dataplane.KindLink, "ip link del "+name, func() error { return netlink.LinkDel(link) })
+	}
+	w.removeTables(true)
+	return w.done, w.err
+}
+
+// linkByName returns nil if there is none.
+func linkByName(name string) (netlink.Link, error) {
+	link, err := netlink.LinkByName(name)
+	if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
+		return nil, nil //nolint:nilnil // both results have a meaning
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find interface %s: %w", name, err)
+	}
+	return link, nil
+}
+
+// gateway makes the pair of interfaces, and leads the transit addresses to it. Neither end has an address, and neither
+// asks for neighbours. The MTU allows every packet: the end of the pair in which the programs are passes them on.
+func (w *worker) gateway(transits []netip.Prefix) {
+	const name, peer, mtu = dataplane.GatewayName, dataplane.GatewayPeer, 65535
+	ends := [2]netlink.Link{}
+	for i, end := range []string{name, peer} {
+		link, err := linkByName(end)
+		if ends[i] = link; err != nil {
+			w.err = errors.Join(w.err, err)
+			return
 		}
-		n, err := k.applyNetwork(p[:end])
-		done = append(done, p[:n]...)
-		if err != nil {
-			errs = append(errs, err)
-			if p[0].Network == 0 {
-				break
+	}
+	mac := net.HardwareAddr(dataplane.NodeMAC[:])
+	if !isPair(ends) {
+		for i, end := range []string{name, peer} {
+			w.do(ends[i] != nil, dataplane.KindLink, "ip link del "+end, func() error {
+				if err := netlink.LinkDel(ends[i]); !errors.Is(err, unix.ENODEV) { // it went with its other end
+					return err
+				}
+				return nil
+			})
+		}
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.MTU, attrs.HardwareAddr = name, mtu, mac
+		w.do(true, dataplane.KindLink, fmt.Sprintf("ip link add %s mtu %d address %s type veth peer name %s mtu %[2]d", name, mtu, mac, peer), func() (err error) {
+			if err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: peer, PeerMTU: mtu}); err != nil {
+				return err
+			}
+			for i, end := range []string{name, peer} {
+				if ends[i], err = netlink.LinkByName(end); err == nil {
+					err = netlink.LinkSetIP6AddrGenMode(ends[i], 1 /* IN6_ADDR_GEN_MODE_NONE */)
+				}
+				if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) { // a kernel without IPv6
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if w.err != nil {
+		return
+	}
+	node := ends[0].Attrs()
+	w.do(node.HardwareAddr.String() != mac.String(), dataplane.KindLink, fmt.Sprintf("ip link set %s address %s", name, mac), func() error { return netlink.LinkSetHardwareAddr(ends[0], mac) })
+	w.do(node.RawFlags&unix.IFF_NOARP == 0, dataplane.KindLink, "ip link set "+name+" arp off", func() error { return netlink.LinkSetARPOff(ends[0]) })
+	for i, end := range []string{name, peer} {
+		is := ends[i].Attrs()
+		w.do(is.MTU != mtu, dataplane.KindLink, fmt.Sprintf("ip link set %s mtu %d", end, mtu), func() error { return netlink.LinkSetMTU(ends[i], mtu) })
+		w.do(is.MasterIndex != 0, dataplane.KindLink, "ip link set "+end+" nomaster", func() error { return netlink.LinkSetNoMaster(ends[i]) })
+		w.do(is.RawFlags&unix.IFF_UP == 0, dataplane.KindLink, "ip link set "+end+" up", func() error { return netlink.LinkSetUp(ends[i]) })
+	}
+	for _, transit := range transits {
+		w.route(node.Index, transit)
+	}
+}
+
+// isPair says whether the interfaces are the two ends of one veth.
+func isPair(ends [2]netlink.Link) bool {
+	return ends[0] != nil && ends[1] != nil && ends[0].Type() == "veth" && ends[1].Type() == "veth" &&
+		ends[0].Attrs().ParentIndex == ends[1].Attrs().Index && ends[1].Attrs().ParentIndex == ends[0].Attrs().Index
+}
+
+// route the transit addresses of a family, and let the node forward packets of this family.
+func (w *worker) route(index int, transit netip.Prefix) {
+	sysctl, family, ip := "net.ipv4.ip_forward", netlink.FAMILY_V4, "ip"
+	if transit.Addr().Is6() {
+		sysctl, family, ip = "net.ipv6.conf.all.forwarding", netlink.FAMILY_V6, "ip -6"
+	}
+	path := "/proc/sys/" + strings.ReplaceAll(sysctl, ".", "/") // of the namespace of the thread that opens it
+	value, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without the family
+		w.err = errors.Join(w.err, fmt.Errorf("read sysctl %s: %w", sysctl, err))
+	}
+	w.do(strings.TrimSpace(string(value)) != "1", dataplane.KindSysctl, "sysctl -w "+sysctl+"=1", func() error { return os.WriteFile(path, []byte("1"), 0o644) })
+	route := &netlink.Route{LinkIndex: index, Dst: ipNet(transit), Protocol: unix.RTPROT_STATIC, Table: unix.RT_TABLE_MAIN}
+	if transit.Addr().Is4() {
+		route.Scope = netlink.SCOPE_LINK
+	}
+	found, err := netlink.RouteListFiltered(family, &netlink.Route{Dst: route.Dst, Table: route.Table}, netlink.RT_FILTER_DST|netlink.RT_FILTER_TABLE)
+	if err != nil {
+		w.err = errors.Join(w.err, fmt.Errorf("find the route to %s: %w", transit, err))
+	}
+	there := len(found) == 1 && found[0].LinkIndex == index && found[0].Gw == nil && found[0].Via == nil && found[0].Type == unix.RTN_UNICAST
+	w.do(!there, dataplane.KindRoute, fmt.Sprintf("%s route replace %s dev %s", ip, transit, dataplane.GatewayName), func() error {
+		for i := range found { // replace would leave routes with other metrics, and add to one of IPv6 that leads elsewhere
+			if err := netlink.RouteDel(&found[i]); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
 			}
 		}
-		p = p[end:]
-	}
-	return done, errors.Join(errs...)
+		return netlink.RouteReplace(route)
+	})
 }
 
-// applyNetwork enters the namespaces in the order of the steps.
-func (k *Kernel) applyNetwork(steps []dataplane.Step) (done int, err error) {
-	for len(steps) > 0 {
-		namespace := steps[0].Namespace
-		end := slices.IndexFunc(steps, func(s dataplane.Step) bool { return s.Namespace != namespace })
-		if end < 0 {
-			end = len(steps)
-		}
-		n, err := 0, error(nil)
-		if err = k.in(namespace, func() error {
-			n, err = k.applyHere(steps[:end])
-			return err
-		}); err != nil {
-			return done + n, err
-		}
-		done += n
-		steps = steps[end:]
-	}
-	return done, nil
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// applyHere runs on a thread that is in the namespace.
-func (k *Kernel) applyHere(steps []dataplane.Step) (done int, err error) {
-	for i, step := range steps {
-		if err := k.do(step.Action); err != nil && !asGoodAsDone(step.Action, err) {
-			return i, fmt.Errorf("%s: %w", step, err)
+// Bridges are those of an earlier agent that have ports of pods, in order. These pods keep their paths if nothing
+// of that agent changes.
+func (*Kernel) Bridges() ([]string, error) {
+	links, err := listLinks()
+	if err != nil {
+		return nil, err
+	}
+	names, bridges := map[int]string{}, []string(nil)
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	for _, l := range links {
+		if master := names[l.Attrs().MasterIndex]; dataplane.IsBridge(master) && !dataplane.IsLeftover(l.Attrs().Name) {
+			bridges = append(bridges, master)
 		}
 	}
-	return len(steps), nil
+	return sorted(bridges), nil
 }
 
-// do executes an action.
-func (k *Kernel) do(action dataplane.Action) error {
-	switch a := action.(type) {
-	case dataplane.AddNamespace:
-		return k.addNamespace(a.Name)
-	case dataplane.DelNamespace:
-		return k.delNamespace(a.Name)
-	case dataplane.AddVeth:
-		return k.addVeth(a)
-	case dataplane.SetLink:
-		return setLink(a)
-	case dataplane.DelLink:
-		return delLink(a.Name)
-	case dataplane.AddAddress:
-		return addAddress(a.Address)
-	case dataplane.DelAddress:
-		return changeAddress(netlink.AddrDel, a.Address)
-	case dataplane.AddRoute:
-		return addRoute(a.Route)
-	case dataplane.AppendRoute:
-		return appendRoute(a.Route)
-	case dataplane.DelRoute:
-		return delRoute(a.Route)
-	case dataplane.AddRule:
-		return addRule(a.Rule)
-	case dataplane.DelRule:
-		return delRule(a.Rule)
-	case dataplane.SetSysctl:
-		return setSysctl(a.Sysctl)
-	case dataplane.ReplaceTable:
-		return replaceTable(a.Table)
-	case dataplane.DelTable:
-		return delTable(a.Family, a.Name)
-	case dataplane.ChangeElements:
-		return changeElements(a)
+// removeLeftovers of earlier agents: bridges, VXLAN devices, routers, and tables of other families.
+func (w *worker) removeLeftovers(dir string) {
+	links, err := listLinks()
+	w.err = errors.Join(w.err, err)
+	var names []string
+	for _, l := range links {
+		if dataplane.IsLeftover(l.Attrs().Name) {
+			names = append(names, l.Attrs().Name)
+		}
 	}
-	return fmt.Errorf("unknown action: %T", action)
-}
-
-// asGoodAsDone says whether the error means that another program was faster: the thing to
-// remove is gone, or the thing to add exists. For example, the kernel removed everything on a
-// link.
-func asGoodAsDone(action dataplane.Action, err error) bool {
-	switch action.(type) {
-	case dataplane.AddAddress, dataplane.AddRoute, dataplane.AppendRoute, dataplane.AddRule:
-		return errors.Is(err, unix.EEXIST)
-	case dataplane.DelLink, dataplane.DelAddress, dataplane.DelRoute, dataplane.DelRule:
-		return slices.ContainsFunc([]error{unix.ENOENT, unix.ENODEV, unix.ESRCH, unix.EADDRNOTAVAIL}, func(gone error) bool { return errors.Is(err, gone) })
+	for _, name := range sorted(names) {
+		link, err := linkByName(name) // it may have gone with its other end
+		w.err = errors.Join(w.err, err)
+		w.do(link != nil, dataplane.KindLink, "ip link del "+name, func() error { return netlink.LinkDel(link) })
 	}
-	return false
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.err = errors.Join(w.err, fmt.Errorf("list the network namespaces: %w", err))
+	}
+	for _, f := range files {
+		w.do(dataplane.IsRouter(f.Name()), dataplane.KindLink, "ip netns del "+f.Name(), func() error {
+			path := filepath.Join(dir, f.Name())
+			if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+				return err
+			}
+			return os.Remove(path)
+		})
+	}
+	w.removeTables(false)
 }

@@ -16,16 +16,15 @@ import (
 
 // field is a part of a packet that a rule matches.
 type field struct {
-	load expr.Any
-	size uint32
-	// family is the IP family and protocol the transport protocol that a packet must have.
-	family, protocol byte
+	load   expr.Any
+	size   uint32
+	family byte // the IP family that a packet must have
 }
 
 func meta(key expr.MetaKey, size uint32) field { return field{load: &expr.Meta{Key: key}, size: size} }
 
-func payload(base expr.PayloadBase, offset, size uint32, family, protocol byte) field {
-	return field{&expr.Payload{Base: base, Offset: offset, Len: size}, size, family, protocol}
+func payload(base expr.PayloadBase, offset, size uint32, family byte) field {
+	return field{&expr.Payload{Base: base, Offset: offset, Len: size}, size, family}
 }
 
 // fields, with the size and offset of each.
@@ -33,20 +32,16 @@ var fields = map[string]field{
 	"iifname":      meta(expr.MetaKeyIIFNAME, unix.IFNAMSIZ),
 	"oifname":      meta(expr.MetaKeyOIFNAME, unix.IFNAMSIZ),
 	"meta l4proto": meta(expr.MetaKeyL4PROTO, 1),
-	"ip saddr":     payload(expr.PayloadBaseNetworkHeader, 12, 4, unix.NFPROTO_IPV4, 0),
-	"ip daddr":     payload(expr.PayloadBaseNetworkHeader, 16, 4, unix.NFPROTO_IPV4, 0),
-	"ip6 saddr":    payload(expr.PayloadBaseNetworkHeader, 8, 16, unix.NFPROTO_IPV6, 0),
-	"ip6 daddr":    payload(expr.PayloadBaseNetworkHeader, 24, 16, unix.NFPROTO_IPV6, 0),
-	"icmpv6 type":  payload(expr.PayloadBaseTransportHeader, 0, 1, 0, unix.IPPROTO_ICMPV6),
-	"@th,96,24":    payload(expr.PayloadBaseTransportHeader, 12, 3, 0, 0), // follows a port
-	"th dport":     payload(expr.PayloadBaseTransportHeader, 2, 2, 0, 0),  // follows a protocol
+	"ip saddr":     payload(expr.PayloadBaseNetworkHeader, 12, 4, unix.NFPROTO_IPV4),
+	"ip daddr":     payload(expr.PayloadBaseNetworkHeader, 16, 4, unix.NFPROTO_IPV4),
+	"ip6 saddr":    payload(expr.PayloadBaseNetworkHeader, 8, 16, unix.NFPROTO_IPV6),
+	"ip6 daddr":    payload(expr.PayloadBaseNetworkHeader, 24, 16, unix.NFPROTO_IPV6),
+	"@th,96,24":    payload(expr.PayloadBaseTransportHeader, 12, 3, 0), // follows a port
+	"th dport":     payload(expr.PayloadBaseTransportHeader, 2, 2, 0),  // follows a protocol
 }
 
 // words are names of numbers.
-var words = map[string]byte{
-	"icmp": unix.IPPROTO_ICMP, "tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP, "ipv6-icmp": unix.IPPROTO_ICMPV6,
-	"nd-neighbor-solicit": 135, "nd-neighbor-advert": 136,
-}
+var words = map[string]byte{"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP}
 
 // register of nft that begins at that byte; each fourth has a name of its own.
 func register(offset uint32) uint32 {
@@ -109,23 +104,13 @@ func (c *compiler) statement() error {
 		c.next()
 	case c.take("ct state established,related"):
 		c.state(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED)
+	case c.take("ct state new,established,related"):
+		c.state(expr.CtStateBitNEW | expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED)
 	case c.take("fib saddr . iif oif missing"):
 		c.emit(&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, FlagIIF: true, ResultOIF: true, FlagPRESENT: true},
 			&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: make([]byte, 4)})
 	case c.take("ct state untracked"):
 		c.state(expr.CtStateBitUNTRACKED)
-	case c.take("tcp flags syn / syn,rst"):
-		const syn, rst = 0x02, 0x04
-		c.protocol(unix.IPPROTO_TCP)
-		c.emit(&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1})
-		c.masked([]byte{syn | rst}, expr.CmpOpEq, []byte{syn})
-	case c.take("tcp option maxseg size set"):
-		size, err := strconv.ParseUint(c.next(), 10, 16)
-		if err != nil {
-			return err
-		}
-		c.emit(&expr.Immediate{Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint16(nil, uint16(size))},
-			&expr.Exthdr{SourceRegister: unix.NFT_REG_1, Op: expr.ExthdrOpTcpopt, Type: 2, Offset: 2, Len: 2})
 	default:
 		return c.match()
 	}
@@ -143,10 +128,6 @@ func (c *compiler) masked(mask []byte, op expr.CmpOp, data []byte) {
 		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: data})
 }
 
-func (c *compiler) protocol(p byte) {
-	c.emit(&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: unix.NFT_REG_1}, &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{p}})
-}
-
 // match compiles fields that are joined by "." and a set, or one field and its value.
 func (c *compiler) match() error {
 	var offset uint32
@@ -159,9 +140,6 @@ func (c *compiler) match() error {
 		}
 		if f.family != 0 {
 			c.emit(&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: unix.NFT_REG_1}, &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{f.family}})
-		}
-		if f.protocol != 0 {
-			c.protocol(f.protocol)
 		}
 		switch load := f.load.(type) {
 		case *expr.Meta:

@@ -3,10 +3,16 @@
 package kernel
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
@@ -16,87 +22,113 @@ import (
 // failure in one pod does not stop the next.
 func (k *Kernel) AddPodRoutes(routes []dataplane.PodRoute) (done dataplane.Plan, failed []error) {
 	for _, r := range routes {
-		add := func(namespace string) error {
-			is, err := readPod(namespace, r)
-			if err != nil {
-				return err
-			}
-			plan, err := r.Plan(is)
-			if err != nil {
-				return err
-			}
-			n, err := k.applyHere(plan)
-			done = append(done, plan[:n]...)
-			return err
-		}
-		namespace, err := k.behind(int(r.Interface))
+		namespace, ns, err := k.behind(int(r.Interface))
 		if err == nil {
-			err = k.in(namespace, func() error { return add(namespace) })
+			w := &worker{}
+			err = in(ns, func() error { w.podRoute(namespace, r); return w.err })
+			done = append(done, w.done...)
+			_ = ns.Close()
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("pod %s: it has no route to %s: %w", r.Pod, r.Route.Dst, err))
+			failed = append(failed, fmt.Errorf("pod %s: it has no route to %s: %w", r.Pod, r.Dst, err))
 		}
 	}
 	return done, failed
 }
 
-// behind returns the name of the network namespace that has the other end of a veth. The
-// kernel gives each namespace a number, the nsid, by which the node's end names it.
-func (k *Kernel) behind(index int) (name string, err error) {
-	files, err := os.ReadDir(k.dir)
+// podRoute adds the route in the pod. It does nothing if the interface is down, or already has a route to that
+// destination, whichever program made it. An interface without the pod's MAC address and IP address is an error.
+func (w *worker) podRoute(namespace string, r dataplane.PodRoute) {
+	link, err := netlink.LinkByName(r.Inner)
 	if err != nil {
-		return "", fmt.Errorf("list the network namespaces: %w", err)
+		w.err = fmt.Errorf("%s: %w", r.Inner, err)
+		return
 	}
-	err = k.in("", func() error {
-		link, err := netlink.LinkByIndex(index)
-		if err != nil {
-			return fmt.Errorf("interface %d: %w", index, err)
+	family, ip := netlink.FAMILY_V4, "ip -n "+namespace
+	if r.IP.Is6() {
+		family, ip = netlink.FAMILY_V6, ip+" -6"
+	}
+	addresses, err := netlink.AddrList(link, family)
+	if err != nil {
+		w.err = fmt.Errorf("addresses: %w", err)
+		return
+	}
+	has := slices.ContainsFunc(addresses, func(a netlink.Addr) bool { return a.IP.Equal(r.IP.AsSlice()) })
+	if !has || !bytes.Equal(link.Attrs().HardwareAddr, r.MAC[:]) {
+		w.err = fmt.Errorf("%s does not have the MAC address %s and the address %s", r.Inner, r.MAC, r.IP)
+		return
+	}
+	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(r.Dst), Protocol: unix.RTPROT_STATIC, Scope: netlink.SCOPE_LINK, Table: unix.RT_TABLE_MAIN}
+	found, err := netlink.RouteListFiltered(family, route, netlink.RT_FILTER_OIF|netlink.RT_FILTER_DST|netlink.RT_FILTER_TABLE)
+	if err != nil {
+		w.err = fmt.Errorf("routes: %w", err)
+		return
+	}
+	text := fmt.Sprintf("%s route append %s dev %s", ip, r.Dst, r.Inner)
+	if r.IP.Is4() {
+		route.Src = r.IP.AsSlice()
+		text += " src " + r.IP.String()
+	}
+	w.do(len(found) == 0 && link.Attrs().RawFlags&unix.IFF_UP != 0, dataplane.KindRoute, text, func() error {
+		if err := netlink.RouteAppend(route); err != nil && !errors.Is(err, unix.EEXIST) {
+			return err
 		}
-		for _, f := range files {
-			ns, err := k.open(f.Name())
-			if err != nil {
-				continue // not a network namespace, or gone
-			}
-			id, err := netlink.GetNetNsIdByFd(int(ns))
-			_ = ns.Close()
-			if err == nil && id >= 0 && id == link.Attrs().NetNsID {
-				name = f.Name()
-				return nil
-			}
-		}
-		return fmt.Errorf("no network namespace in %s has the other end of interface %s", k.dir, link.Attrs().Name)
+		return nil
 	})
-	return name, err
 }
 
-// readPod reads the pod's interface in the thread's namespace, the interface's addresses, and
-// its routes in the table main. It reads no others: a pod may have many routes.
-func readPod(namespace string, pod dataplane.PodRoute) (dataplane.Namespace, error) {
-	r := newRoom(namespace)
-	link, err := netlink.LinkByName(pod.Route.Dev)
+// behind returns the network namespace that has the other end of a veth, and its name. The kernel gives each
+// namespace a number, the nsid, by which the node's end names it.
+func (k *Kernel) behind(index int) (name string, ns netns.NsHandle, err error) {
+	files, err := os.ReadDir(k.dir)
 	if err != nil {
-		return r.ns, fmt.Errorf("%s: %w", pod.Route.Dev, err)
+		return "", ns, fmt.Errorf("list the network namespaces: %w", err)
 	}
-	index := link.Attrs().Index
-	r.names[index] = pod.Route.Dev
-	r.ns.Links = append(r.ns.Links, linkOf(link, "", nil))
-	addresses, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	link, err := netlink.LinkByIndex(index)
 	if err != nil {
-		return r.ns, fmt.Errorf("addresses: %w", err)
+		return "", ns, fmt.Errorf("interface %d: %w", index, err)
 	}
-	for _, a := range addresses {
-		r.address(a)
-	}
-	of := unix.RtMsg{Family: unix.AF_INET, Table: unix.RT_TABLE_MAIN}
-	if pod.IP.Is6() {
-		of.Family = unix.AF_INET6
-	}
-	if err := askRoutes(of, index, func(m []byte) {
-		if route, counts := r.route(m); counts {
-			r.ns.Routes = append(r.ns.Routes, route)
+	for _, f := range files {
+		ns, err := netns.GetFromPath(filepath.Join(k.dir, f.Name()))
+		if err != nil {
+			continue // gone
 		}
-	}); err != nil {
-		return r.ns, fmt.Errorf("routes: %w", err)
+		if id, err := netlink.GetNetNsIdByFd(int(ns)); err == nil && id >= 0 && id == link.Attrs().NetNsID {
+			return f.Name(), ns, nil
+		}
+		_ = ns.Close()
 	}
-	return r.ns, nil
+	return "", ns, fmt.Errorf("no network namespace in %s has the other end of interface %s", k.dir, link.Attrs().Name)
+}
+
+// in runs f on a thread that is in the namespace. The thread ends with f.
+func in(ns netns.NsHandle, f func() error) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked, because no other goroutine may use the thread
+		if err := netns.Set(ns); err != nil {
+			result <- fmt.Errorf("enter the network namespace: %w", err)
+			return
+		}
+		result <- f()
+	}()
+	return <-result
+}
+
+// listLinks of the node. The kernel interrupts a list if links change meanwhile.
+func listLinks() ([]netlink.Link, error) {
+	links, err := netlink.LinkList()
+	for try := 0; errors.Is(err, netlink.ErrDumpInterrupted) && try < 5; try++ {
+		links, err = netlink.LinkList()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the interfaces of the node: %w", err)
+	}
+	return links, nil
+}
+
+// sorted list without duplicates.
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
 }

@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -20,14 +21,13 @@ import (
 )
 
 // Watch calls wake, from its own goroutines, when something of the agent's has changed on
-// the node: its links, the interfaces of pods, the VXLAN device, or its nft tables. It does not notice changes
-// inside routers: a resync finds those. It ends with ctx.
-func (k *Kernel) Watch(ctx context.Context, wake func()) error {
-	route, err := k.subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK)
+// the node: the interfaces of pods, the VXLAN device, the gateway, its routes, or an nft table. It ends with ctx.
+func Watch(ctx context.Context, wake func()) error {
+	route, err := subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK)
 	if err != nil {
 		return err
 	}
-	nft, err := k.subscribe(unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
+	nft, err := subscribe(unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		route.Close()
 		return err
@@ -54,9 +54,9 @@ func pause(ctx context.Context, err error) {
 	}
 }
 
-// subscribe to the kernel's notifications for the node's namespace.
-func (k *Kernel) subscribe(protocol int, groups ...uint) (*nl.NetlinkSocket, error) {
-	socket, err := nl.SubscribeAt(k.host, netns.None(), protocol, groups...)
+// subscribe to the kernel's notifications.
+func subscribe(protocol int, groups ...uint) (*nl.NetlinkSocket, error) {
+	socket, err := nl.SubscribeAt(netns.None(), netns.None(), protocol, groups...)
 	if err != nil {
 		return nil, fmt.Errorf("open a netlink socket for notifications: %w", err)
 	}
@@ -87,13 +87,12 @@ func isOurLink(m syscall.NetlinkMessage) bool {
 		return false
 	}
 	l, err := netlink.LinkDeserialize(nil, m.Data)
-	return err != nil || dataplane.OwnLink(l.Attrs().Name) != 0 || strings.HasPrefix(l.Attrs().Name, cni.InterfacePrefix)
+	return err != nil || dataplane.IsLeftover(l.Attrs().Name) || strings.HasPrefix(l.Attrs().Name, cni.InterfacePrefix)
 }
 
 // isOurTable: the first attribute in messages of tables, chains, rules, sets and elements is
 // the name of the table.
 func isOurTable(m syscall.NetlinkMessage) bool {
-	const first = 1 // NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_TABLE, ...
-	const head = 4  // struct nfgenmsg
-	return m.Header.Type&0xff != unix.NFT_MSG_NEWGEN && len(m.Data) > head && string(attribute(m.Data[head:], first)) == dataplane.TableName+"\x00"
+	const head = 4 + unix.SizeofRtAttr // struct nfgenmsg, and the head of NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_TABLE, ...
+	return m.Header.Type&0xff != unix.NFT_MSG_NEWGEN && len(m.Data) > head && bytes.HasPrefix(m.Data[head:], []byte(dataplane.TableName+"\x00"))
 }

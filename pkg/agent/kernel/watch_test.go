@@ -15,9 +15,14 @@ import (
 // The agent wakes if its links, pods' interfaces or its tables change. Things of other
 // programs do not wake it.
 func TestWatch(t *testing.T) {
-	l, blue, _ := ipv4.twoNetworks(t)
+	n := newNode(t)
+	n.apply(t)
+	pod := cni.ID{ContainerID: "a", Interface: "net1"}.HostInterface()
+	n.in(t, func() error {
+		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: pod}, PeerName: "inner"})
+	})
 	rings := make(chan bool, 1000)
-	must(t, l.kernel.Watch(t.Context(), func() { rings <- true }))
+	n.in(t, func() error { return Watch(t.Context(), func() { rings <- true }) })
 	for _, tt := range []struct {
 		name string
 		do   func() error
@@ -34,12 +39,12 @@ func TestWatch(t *testing.T) {
 			conn.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "others"})
 			return conn.Flush()
 		}, false},
-		{"a router's link is down", func() error { return netlink.LinkSetDown(l.link("rt1001")) }, true},
-		{"a router's link is gone", func() error { return netlink.LinkDel(l.link("wn1002")) }, true},
+		{"the gateway is down", on("pod2gw", netlink.LinkSetDown), true},
+		{"the gateway is gone", on("pod2gwp", netlink.LinkDel), true},
 		{"a pod's interface is new", func() error {
 			return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: cni.ID{ContainerID: "new", Interface: "net1"}.HostInterface()}, PeerName: "new"})
 		}, true},
-		{"a pod's interface is gone", func() error { return netlink.LinkDel(l.link(blue.port)) }, true},
+		{"a pod's interface is gone", on(pod, netlink.LinkDel), true},
 		{"a table is gone", func() error {
 			conn, err := nftables.New()
 			if err != nil {
@@ -57,12 +62,10 @@ func TestWatch(t *testing.T) {
 					quiet = true
 				}
 			}
-			var err error
-			l.in("node1", func() { err = tt.do() })
-			must(t, err)
-			wait := silence
+			n.in(t, tt.do)
+			wait := 400 * time.Millisecond
 			if tt.want {
-				wait = patience
+				wait = 5 * time.Second
 			}
 			select {
 			case <-rings:

@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod2/pod2/pkg/agent/authorize"
@@ -109,12 +112,37 @@ func (n *Node) plug(made veth.Port, port authorize.Port) error {
 	defer n.mu.Unlock()
 	index := uint32(made.Index)
 	n.ports[index] = made.Owner
-	n.write(n.desired.SetPort(localPort(made.Owner, index)))
+	changes := n.desired.SetPort(localPort(made.Owner, index))
+	if err := forgetConnections(n.desired.Transit(index)); err != nil {
+		return err
+	}
+	n.write(changes)
 	if n.behind != nil {
 		return fmt.Errorf("program interface %s: %w", made.Name, n.behind)
 	}
 	if p, ok := n.desired.Port(index); !ok || p.VNI != port.VNI || p.IP != port.Address.Addr() || p.MAC != port.MAC {
 		return cni.Errorf(cni.CodeTryAgainLater, "pod UID %s has lost the address %s on Network %s meanwhile: another pod may have it, or the pod was deleted", made.PodUID, port.Address.Addr(), made.Network)
+	}
+	return nil
+}
+
+// forgetConnections of a transit address, before a port gets it. An earlier port may have had the address, and be in
+// conversation with the outside. The kernel counts interfaces up, so this takes as many of them as addresses. But
+// conntrack keeps a connection for days.
+func forgetConnections(transit netip.Addr) error {
+	if !transit.IsValid() {
+		return nil
+	}
+	family, filter := netlink.InetFamily(unix.AF_INET), &netlink.ConntrackFilter{}
+	if transit.Is6() {
+		family = unix.AF_INET6
+	}
+	err := filter.AddIP(netlink.ConntrackOrigSrcIP, transit.AsSlice())
+	if err == nil {
+		_, err = netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, filter)
+	}
+	if err != nil {
+		return fmt.Errorf("delete the connections of %s from the conntrack table: %w", transit, err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod2/pod2/pkg/agent/bpf"
 	"github.com/pod2/pod2/pkg/agent/cni"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
 // CleanUp removes the programs from the interfaces that lead to other nodes, the VXLAN device and the pinned
@@ -26,7 +27,7 @@ func CleanUp(directory string, out io.Writer) error {
 		case is.Name == VXLANName:
 			fmt.Fprintln(out, "remove the VXLAN device", is.Name)
 			errs = append(errs, netlink.LinkDel(l))
-		case !cni.IsHostInterface(is.Name):
+		case !cni.IsHostInterface(is.Name) && is.Name != dataplane.GatewayName && is.Name != dataplane.GatewayPeer:
 			detached, err := bpf.Detach(is.Index)
 			if errs = append(errs, err); detached {
 				fmt.Fprintln(out, "remove the programs from", is.Name)

@@ -6,6 +6,5 @@
 //	                          only then opened
 //	from time to time         Sync reads all maps, and attaches what is not attached
 //
-// Routers, addresses and filters of the node come and go with whole Networks. Packages dataplane and kernel
-// keep those.
+// Packages dataplane and kernel keep the gateway of the node, which all Networks share, and the filter.
 package node

@@ -3,7 +3,6 @@
 package node
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/pod2/pod2/pkg/agent/bpf"
@@ -51,7 +50,7 @@ func (n *Node) forgetDrops() error {
 	}
 	for d, count := range counts {
 		_, port := n.ports[d.Interface]
-		if port || d.Interface == bpf.Loopback || n.attached[d.Interface] || d.Interface == n.config.VXLAN || slices.Contains(n.routerPorts(), d.Interface) {
+		if port || d.Interface == bpf.Loopback || n.attached[d.Interface] || d.Interface == n.config.VXLAN || d.Interface == n.config.Gateway || d.Interface == n.peer {
 			continue
 		}
 		if err := n.programs.DeleteDrop(d); err != nil {

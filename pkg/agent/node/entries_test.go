@@ -5,6 +5,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +20,16 @@ import (
 // onBlue is a node that knows those pods of Network blue: 192.168.0.2 and so on.
 func onBlue(t testing.TB, names ...string) (n *labNode, pods []*labPod) {
 	t.Helper()
+	return onBlueWith(t, ipv4.transit, names...)
+}
+
+// onBlueWith has that range of transit addresses.
+func onBlueWith(t testing.TB, transit netip.Prefix, names ...string) (n *labNode, pods []*labPod) {
+	t.Helper()
 	l := newLab(t, 1)
+	l.state.Transit = transit
+	l.nodes[0].stop()
+	l.nodes[0].start()
 	blue := l.network("blue", blueVNI, "192.168.0.0/16")
 	for i, name := range names {
 		pods = append(pods, l.nodes[0].pod(name, blue, ipv4.pod(byte(i+2)).String()))
@@ -65,9 +75,7 @@ func (n *labNode) entries() string {
 	}
 	var lines []string
 	for index, p := range is.Ports {
-		if !p.Router {
-			lines = append(lines, fmt.Sprintf("port %s: %s\n", name(index), p.IP))
-		}
+		lines = append(lines, fmt.Sprintf("port %s: %s\n", name(index), p.IP))
 	}
 	for _, p := range is.Places {
 		if p.Interface != 0 {

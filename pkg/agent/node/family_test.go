@@ -14,15 +14,11 @@ type family struct {
 	name string
 	// cidr is the CIDR of each Network, wire that of the nodes.
 	cidr, wire netip.Prefix
-	// transit holds all addresses between nodes and routers. near are the node's ends for
-	// blue and green, far the routers' ends. cache is an address of node1 that its Node does
+	// transit holds the transit addresses. cache is an address of node1 that its Node does
 	// not list, as NodeLocal DNSCache uses. metadata is that of a cloud.
 	transit         netip.Prefix
-	near, far       [2]netip.Addr
 	cache, metadata netip.Addr
 	etherType       uint16
-	// headers is the size of the IP and TCP headers in bytes.
-	headers uint16
 }
 
 const blueVNI, greenVNI = 70001, 70002
@@ -31,10 +27,9 @@ func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
 var (
 	ipv4 = family{"IPv4", netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("10.9.0.0/24"), netip.MustParsePrefix("100.64.0.0/16"),
-		[2]netip.Addr{addr("100.64.0.0"), addr("100.64.0.2")}, [2]netip.Addr{addr("100.64.0.1"), addr("100.64.0.3")}, addr("169.254.20.10"), addr("169.254.169.254"), unix.ETH_P_IP, 40}
+		addr("169.254.20.10"), addr("169.254.169.254"), unix.ETH_P_IP}
 	ipv6 = family{"IPv6", netip.MustParsePrefix("fd00:10::/64"), netip.MustParsePrefix("fd0a::/64"), netip.MustParsePrefix("fd64:706f:6432::/96"),
-		[2]netip.Addr{addr("fd64:706f:6432::2:22e2"), addr("fd64:706f:6432::2:22e4")}, [2]netip.Addr{addr("fd64:706f:6432::2:22e3"), addr("fd64:706f:6432::2:22e5")},
-		addr("fd00:20::10"), addr("fd00:ec2::254"), unix.ETH_P_IPV6, 60}
+		addr("fd00:20::10"), addr("fd00:ec2::254"), unix.ETH_P_IPV6}
 )
 
 // eachFamily runs a test over both families.

@@ -22,6 +22,17 @@ var everybody = dataplane.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 // frame sends any bytes as a frame from an interface of a namespace.
 func (l *lab) frame(namespace, dev string, to, from dataplane.MAC, etherType uint16, content []byte) {
 	l.Helper()
+	l.frameBy(0, namespace, dev, to, from, etherType, content)
+}
+
+// frameBypass is frame, but the frame does not meet tc when it leaves.
+func (l *lab) frameBypass(namespace, dev string, to, from dataplane.MAC, etherType uint16, content []byte) {
+	l.Helper()
+	l.frameBy(1, namespace, dev, to, from, etherType, content)
+}
+
+func (l *lab) frameBy(bypass int, namespace, dev string, to, from dataplane.MAC, etherType uint16, content []byte) {
+	l.Helper()
 	l.in(namespace, func() error {
 		link, err := netlink.LinkByName(dev)
 		if err != nil {
@@ -32,6 +43,9 @@ func (l *lab) frame(namespace, dev string, to, from dataplane.MAC, etherType uin
 			return err
 		}
 		defer unix.Close(fd)
+		if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, bypass); err != nil {
+			return err
+		}
 		b := append(append(to[:], from[:]...), byte(etherType>>8), byte(etherType))
 		err = unix.Sendto(fd, append(b, content...), 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Halen: 6})
 		if errors.Is(err, unix.ENOBUFS) {
@@ -111,35 +125,6 @@ func inner(frames [][]byte) []string {
 	return list
 }
 
-// mss is the option of the first TCP segment that opens a connection to or from the port;
-// 0 if there is none.
-func mss(frames [][]byte, port uint16) uint16 {
-	for _, f := range frames {
-		tcp, protocol := 14+20, 14+9
-		if binary.BigEndian.Uint16(f[12:]) == unix.ETH_P_IPV6 {
-			tcp, protocol = 14+40, 14+6
-		}
-		if len(f) < tcp+20 || !slices.Contains([]uint16{unix.ETH_P_IP, unix.ETH_P_IPV6}, binary.BigEndian.Uint16(f[12:])) || f[protocol] != unix.IPPROTO_TCP || f[tcp+13]&0x02 == 0 ||
-			binary.BigEndian.Uint16(f[tcp:]) != port && binary.BigEndian.Uint16(f[tcp+2:]) != port {
-			continue
-		}
-		for options := f[tcp+20 : tcp+int(f[tcp+12]>>4)*4]; len(options) >= 4; {
-			switch options[0] {
-			case 0:
-				return 0
-			case 1:
-				options = options[1:]
-			case 2:
-				return binary.BigEndian.Uint16(options[2:])
-			default:
-				options = options[max(options[1], 2):]
-			}
-		}
-	}
-	return 0
-}
-
-// listen on a UDP port of a pod. The returned function returns the next packet within a time, "" if there is none.
 func (p *labPod) listen(port string) func(time.Duration) string {
 	p.Helper()
 	var inbox net.PacketConn

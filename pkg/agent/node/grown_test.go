@@ -44,7 +44,7 @@ func grownNetwork(t *testing.T, f family) {
 			young.reaches(old.ip, old.name)
 		}
 	}
-	for _, p := range []*labPod{alone, near, far} { // the routers have the new prefix
+	for _, p := range []*labPod{alone, near, far} {
 		p.reaches(f.world(), "world")
 	}
 	for _, n := range l.nodes {
@@ -168,7 +168,9 @@ func TestPodsDoNotStopEachOther(t *testing.T) {
 	})
 	s := n.cluster()
 	_, report, _ := dataplane.Want(s)
-	done, failed := n.kernel.AddPodRoutes(report.PodRoutes)
+	var done dataplane.Plan
+	var failed []error
+	n.in(n.name, func() error { done, failed = n.kernel.AddPodRoutes(report.PodRoutes); return nil })
 	got := done.String()
 	for _, err := range failed {
 		text, _, _ := strings.Cut(err.Error(), ": no network namespace ")

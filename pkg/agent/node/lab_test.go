@@ -3,6 +3,7 @@
 package node
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -94,11 +95,9 @@ func newLabOn(t testing.TB, nodes int, wire netip.Prefix) *lab {
 		l.state.Nodes = append(l.state.Nodes, dataplane.Node{Name: n.name, Addresses: []netip.Addr{n.address}})
 		n.dir, n.bpf = filepath.Join(t.TempDir(), "netns"), bpffs(t)
 		must(t, os.Mkdir(n.dir, 0o755))
-		var err error
-		n.kernel, err = kernel.NewAt(fmt.Sprintf("/proc/self/fd/%d", l.namespaces[n.name]), n.dir)
-		must(t, err)
+		n.kernel = kernel.New(n.dir)
 		n.start()
-		t.Cleanup(func() { n.stop(); n.cleanUp(); _ = n.kernel.Close() })
+		t.Cleanup(n.stop)
 	}
 	l.plugIn("world", netip.PrefixFrom(ending(wire, 100), wire.Bits()))
 	return l
@@ -108,22 +107,20 @@ func newLabOn(t testing.TB, nodes int, wire netip.Prefix) *lab {
 func (n *labNode) start() {
 	n.Helper()
 	n.in(n.name, func() (err error) {
-		n.node, err = New(Config{Name: n.name, Directory: n.bpf, UDPPort: n.state.UDPPort, Changed: func() { n.woken <- struct{}{} }, Patience: 50 * time.Millisecond})
+		n.node, err = New(Config{Name: n.name, Directory: n.bpf, UDPPort: n.state.UDPPort, Transit: n.state.Transit, Changed: func() { n.woken <- struct{}{} }, Patience: 50 * time.Millisecond})
 		return err
 	})
 }
 
 func (n *labNode) stop() { n.node.Close() }
 
-// cleanUp removes the routers, as `pod2-agent cleanup` does.
+// cleanUp has the steps of `pod2-agent cleanup`.
 func (n *labNode) cleanUp() {
-	host, err := n.kernel.Read()
-	if err == nil {
-		_, err = n.kernel.Perform(dataplane.Diff(host, nil))
-	}
-	if err != nil {
-		n.Error(err)
-	}
+	n.Helper()
+	n.in(n.name, func() error {
+		_, err := n.kernel.Remove()
+		return errors.Join(err, CleanUp(n.bpf, n.Output()))
+	})
 }
 
 // tracked is the conntrack table of the node.
@@ -223,29 +220,24 @@ func (l *lab) network(name string, vni int32, cidr string) dataplane.Network {
 func (n *labNode) step(full bool) (string, int) {
 	n.Helper()
 	s := n.cluster()
-	var err error
-	s.Host, err = n.kernel.Read()
-	must(n, err)
 	want, report, ok := dataplane.Want(s)
 	if problems := append(report.Problems, n.node.Problems()...); !ok || len(problems) > 0 {
 		n.Fatalf("problems: %s", problems)
 	}
-	plan := dataplane.Diff(s.Host, want)
-	done, err := n.kernel.Perform(plan)
-	if err != nil || len(done) != len(plan) {
-		n.Fatalf("%d of %d steps of %s: %v\n%s", len(done), len(plan), n.name, err, plan)
-	}
-	var vnis []int32
-	for _, ns := range want[1:] {
-		vnis = append(vnis, dataplane.OwnNamespace(ns.Name))
-	}
+	var done, inPods dataplane.Plan
 	changes := 0
-	n.in(n.name, func() error { changes, err = n.node.Sync(vnis, full); return err })
-	inPods, failed := n.kernel.AddPodRoutes(report.PodRoutes)
-	if len(failed) > 0 {
-		n.Fatalf("%s: %v", n.name, failed)
-	}
-	return plan.String() + inPods.String(), changes
+	n.in(n.name, func() (err error) {
+		if done, err = n.kernel.Apply(want); err != nil {
+			return fmt.Errorf("after\n%s: %w", done, err)
+		}
+		if changes, err = n.node.Sync(full); err != nil {
+			return err
+		}
+		var failed []error
+		inPods, failed = n.kernel.AddPodRoutes(report.PodRoutes)
+		return errors.Join(failed...)
+	})
+	return done.String() + inPods.String(), changes
 }
 
 // sync a node, and check that a second sync has nothing to do. It returns the steps done.

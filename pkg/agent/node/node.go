@@ -25,6 +25,8 @@ type Config struct {
 	Directory string
 	// UDPPort of VXLAN.
 	UDPPort uint16
+	// Transit has the addresses that the node sees instead of IPv4 addresses of pods.
+	Transit netip.Prefix
 	// Changed is called when a Network came to this node or left it, or an entry could not be
 	// written: then Sync is due. It must not block.
 	Changed func()
@@ -47,9 +49,8 @@ type Node struct {
 	desired *tables.Desired
 	// told is closed at each event. A request that waits for a record looks again then.
 	told chan struct{}
-	// ports are the interfaces of pods by index, and routers those of routers by VNI.
-	ports   map[uint32]veth.Owner
-	routers map[int32]uint32
+	// ports are the interfaces of pods by index.
+	ports map[uint32]veth.Owner
 	// wires are the interfaces that lead to nodes; 0 if none does.
 	wires map[netip.Addr]tables.Wire
 	// attached are those of them with our programs.
@@ -65,6 +66,8 @@ type Node struct {
 	// behind is why the maps lack a change. Sync repairs them.
 	behind error
 	config bpf.Config
+	// peer is the end of the gateway's pair that has programs.
+	peer uint32
 }
 
 type name struct{ namespace, name string }
@@ -82,11 +85,19 @@ func New(c Config) (*Node, error) {
 	if c.Patience == 0 {
 		c.Patience = 5 * time.Second
 	}
-	return &Node{
+	// Ports keep the transit addresses that they have from an earlier agent.
+	transits, err := programs.Transits()
+	if err != nil {
+		programs.Close()
+		return nil, err
+	}
+	n := &Node{
 		Config: c, programs: programs, desired: tables.New(c.Name),
-		told: make(chan struct{}), ports: map[uint32]veth.Owner{}, routers: map[int32]uint32{},
+		told: make(chan struct{}), ports: map[uint32]veth.Owner{},
 		wires: map[netip.Addr]tables.Wire{}, attached: map[uint32]bool{}, past: map[bpf.Drop]uint64{}, names: map[int32]name{},
-	}, nil
+	}
+	n.desired.SetTransits(c.Transit, transits)
+	return n, nil
 }
 
 // Close leaves the kernel unchanged.
@@ -194,6 +205,10 @@ func (n *Node) writeOne(c tables.Change) error {
 		return p.DeleteNetwork(c.VNI)
 	case c.Map == tables.NetworkMap:
 		return p.SetNetwork(c.VNI, c.NetworkValue)
+	case c.Map == tables.TransitMap && c.Delete:
+		return p.DeleteTransit(c.Transit)
+	case c.Map == tables.TransitMap:
+		return p.SetTransit(c.Transit, c.TransitValue)
 	case c.Delete:
 		delete(n.wires, c.Node)
 		return p.DeleteNode(c.Node)

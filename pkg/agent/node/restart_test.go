@@ -64,7 +64,7 @@ func (l *lab) stream(from string, ip netip.Addr) (end func() (sent, back int)) {
 }
 
 // uninterrupted expects that no packet is lost and no connection breaks while f runs: neither
-// between pods of one node or of two, nor through router and NAT to the world.
+// between pods of one node or of two, nor through NAT to the world.
 func uninterrupted(t *testing.T, f func(*labNode)) {
 	t.Helper()
 	l, blue, _ := twoByTwo(t)
@@ -108,12 +108,24 @@ func TestRestartLosesNoPacket(t *testing.T) {
 	})
 }
 
+// An agent with other rules replaces the table. No packet through NAT is lost, and no connection breaks.
+func TestAnotherTableLosesNoPacket(t *testing.T) {
+	uninterrupted(t, func(n *labNode) {
+		for i := range 20 {
+			n.state.Denied = []netip.Prefix{netip.PrefixFrom(addr("203.0.113.1"), 12+i)}
+			if steps, _ := n.step(false); steps != "nft replace table inet pod2\n" {
+				t.Errorf("steps:\n%s", steps)
+			}
+		}
+	})
+}
+
 // A new agent with another layout of maps: those of the old one serve until the programs are
 // replaced, and are gone then.
 func TestAnotherLayoutLosesNoPacket(t *testing.T) {
 	uninterrupted(t, func(n *labNode) {
 		n.stop()
-		must(t, os.Rename(filepath.Join(n.bpf, "v1"), filepath.Join(n.bpf, "v0")))
+		must(t, os.Rename(filepath.Join(n.bpf, "v2"), filepath.Join(n.bpf, "v0")))
 		n.start()
 		n.sync()
 		if _, err := os.Stat(filepath.Join(n.bpf, "v0")); !os.IsNotExist(err) {
@@ -126,14 +138,14 @@ func TestAnotherLayoutLosesNoPacket(t *testing.T) {
 // continues. Some ports have the programs of one, some those of the other.
 func TestBackToTheEarlierLayout(t *testing.T) {
 	uninterrupted(t, func(n *labNode) {
-		v0, v1 := filepath.Join(n.bpf, "v0"), filepath.Join(n.bpf, "v1")
+		v0, v1 := filepath.Join(n.bpf, "v0"), filepath.Join(n.bpf, "v2")
 		n.stop()
 		must(t, os.Rename(v1, v0))
 		n.start()
 		n.tell()
 		green := cni.ID{ContainerID: "c-green1", Interface: "net1"}.HostInterface()
 		n.in(n.name, func() error { return occupied(green) })
-		if err := in(n.namespaces[n.name], func() error { _, err := n.node.Sync([]int32{blueVNI, greenVNI}, true); return err }); err == nil {
+		if err := in(n.namespaces[n.name], func() error { _, err := n.node.Sync(true); return err }); err == nil {
 			t.Error("the sync did not fail")
 		}
 		n.stop()
@@ -173,7 +185,7 @@ func TestFirstSyncFails(t *testing.T) {
 	n.tell()
 	other := &netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "other"}, VxlanId: 7, Port: int(l.state.UDPPort)}
 	n.in(n.name, func() error { return netlink.LinkAdd(other) })
-	if err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync(nil, true); return err }); err == nil {
+	if err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync(true); return err }); err == nil {
 		t.Fatal("it did not fail: another device has the UDP port")
 	}
 	n.in(n.name, func() error { return netlink.LinkDel(other) })
@@ -257,21 +269,24 @@ func TestDelBeforeFirstSync(t *testing.T) {
 	n.expect("")
 }
 
-// A router that the kernel refused is reported. Other Networks get their entries, and the node serves pods.
-func TestRouterIsMissing(t *testing.T) {
+// The pair of interfaces to the node is missing. This is an error, but pods reach each other, and the node serves pods.
+func TestGatewayIsMissing(t *testing.T) {
 	t.Parallel()
 	l, blue, _ := twoByTwo(t)
 	n := l.nodes[0]
 	n.stop()
 	n.start()
 	n.tell()
-	err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync([]int32{99, blueVNI}, true); return err })
-	if err == nil || !strings.Contains(err.Error(), "find the router of VNI 99") {
+	n.in(n.name, func() error { return netlink.LinkDel(n.link("pod2gw")) })
+	err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync(true); return err })
+	if err == nil || !strings.Contains(err.Error(), "find the interface pod2gw") {
 		t.Errorf("got %v", err)
 	}
 	must(t, n.node.Ready())
 	blue[0].reaches(blue[1].ip, "blue2")
+	blue[0].reaches(ipv4.world(), "")
 	l.echo("world", "world")
+	n.step(false)
 	blue[0].reaches(ipv4.world(), "world")
 }
 
@@ -280,13 +295,13 @@ func TestPortIsClosedDespiteAnError(t *testing.T) {
 	t.Parallel()
 	l, blue, _ := twoByTwo(t)
 	n := l.nodes[0]
-	places, err := ebpf.LoadPinnedMap(filepath.Join(n.bpf, "v1", "places"), nil)
+	places, err := ebpf.LoadPinnedMap(filepath.Join(n.bpf, "v2", "places"), nil)
 	must(t, err)
 	defer places.Close()
 	must(t, places.Freeze())
 	gone := blue[0].record()
 	n.event(func() { n.node.DeletePod(gone.Namespace, gone.Name, gone.UID) })
-	if err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync(nil, true); return err }); err == nil {
+	if err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync(true); return err }); err == nil {
 		t.Error("no error: the map takes no change")
 	}
 	if got := n.entries(); strings.Contains(got, "port blue1") || !strings.Contains(got, "place "+blue[0].ip.String()) {

@@ -24,7 +24,7 @@ import (
 // interfaces with the prefix of pods' interfaces, and thus from this one without its program.
 const VXLANName = "pod2vxlan"
 
-// Sync finds the interfaces of pods and of the routers of those VNIs. If full, or if something failed before, it also
+// Sync finds the interfaces of pods. If full, or if something failed before or an interface is new, it also
 // compares all entries, and attaches all programs. It returns the number of entries that differed.
 //
 // The first Sync fills the maps before it attaches a program to a pod that runs already:
@@ -35,7 +35,7 @@ const VXLANName = "pod2vxlan"
 //
 // So a failed Sync leaves each interface with one of the two, and the next Sync continues, even that of an older
 // version.
-func (n *Node) Sync(routers []int32, full bool) (changes int, err error) {
+func (n *Node) Sync(full bool) (changes int, err error) {
 	n.interfaces.Lock()
 	defer n.interfaces.Unlock()
 	ports, err := veth.List()
@@ -45,15 +45,15 @@ func (n *Node) Sync(routers []int32, full bool) (changes int, err error) {
 	if err := n.findPorts(ports); err != nil {
 		return 0, err
 	}
-	// The kernel may refuse the router of one Network. Pods and other Networks do not wait for it.
-	refused := n.findRouters(routers)
+	// Pods reach each other without the gateway.
+	gateway, peer, missing := gatewayPair()
 	n.mu.Lock()
-	full = full || !n.synced || n.behind != nil || !n.hasDevice()
+	full = full || !n.synced || n.behind != nil || !n.hasDevice() || gateway != n.config.Gateway || peer != n.peer
 	n.mu.Unlock()
 	if !full {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return 0, errors.Join(refused, n.configure(int(n.config.VXLAN)))
+		return 0, errors.Join(missing, n.configure(int(n.config.VXLAN), gateway))
 	}
 	nodes, err := n.programs.Nodes()
 	if err != nil {
@@ -70,11 +70,12 @@ func (n *Node) Sync(routers []int32, full bool) (changes int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if changes, err = n.compare(now); err == nil {
-		err = n.configure(device)
+		err = n.configure(device, gateway)
 	}
 	if n.behind = err; err != nil {
-		return changes, errors.Join(refused, err)
+		return changes, errors.Join(missing, err)
 	}
+	n.peer = peer
 	// The entries are complete. An interface that takes no program is reported, and others do not wait for it.
 	attached := n.attach(device)
 	if attached == nil { // an interface without a program stays down
@@ -83,7 +84,21 @@ func (n *Node) Sync(routers []int32, full bool) (changes int, err error) {
 	n.synced = true
 	close(n.told)
 	n.told = make(chan struct{})
-	return changes, errors.Join(refused, attached, n.forgetDrops())
+	return changes, errors.Join(missing, attached, n.forgetDrops())
+}
+
+// gatewayPair are the indexes of the interfaces by which packets leave Networks: that of the node's stack, and that
+// of the programs.
+func gatewayPair() (gateway, peer uint32, err error) {
+	var index [2]uint32
+	for i, name := range []string{dataplane.GatewayName, dataplane.GatewayPeer} {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return 0, 0, fmt.Errorf("find the interface %s: %w", name, err)
+		}
+		index[i] = uint32(link.Attrs().Index)
+	}
+	return index[0], index[1], nil
 }
 
 // hasDevice says whether the VXLAN device is there and up.
@@ -132,44 +147,6 @@ func (n *Node) findPorts(found []veth.Port) error {
 	return nil
 }
 
-func (n *Node) routerPorts() []uint32 { return slices.Collect(maps.Values(n.routers)) }
-
-// findRouters compares the interfaces that lead to routers with the ports.
-func (n *Node) findRouters(vnis []int32) error {
-	now, errs := map[int32]uint32{}, []error(nil)
-	for _, vni := range vnis {
-		link, err := netlink.LinkByName(dataplane.RouterName(vni))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("find the router of VNI %d: %w", vni, err))
-			continue
-		}
-		now[vni] = uint32(link.Attrs().Index)
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for vni, index := range n.routers {
-		if now[vni] != index {
-			delete(n.routers, vni)
-			n.write(n.desired.DeletePort(index))
-		}
-	}
-	for vni, index := range now {
-		if n.routers[vni] == index {
-			continue
-		}
-		// Before the first Sync the maps may be empty, and the port may have programs with other maps.
-		if n.synced {
-			if err := n.programs.AttachPort(int(index)); err != nil {
-				errs = append(errs, fmt.Errorf("router of VNI %d: %w", vni, err))
-				continue
-			}
-		}
-		n.routers[vni] = index
-		n.write(n.desired.SetPort(tables.LocalPort{Interface: index, VNI: vni}))
-	}
-	return errors.Join(errs...)
-}
-
 // compare reads all maps and writes the entries that differ. now has the interfaces that lead to nodes.
 func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
 	is, wires, err := n.programs.Read()
@@ -200,7 +177,10 @@ func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
 // attach all programs, also where they are attached already: another program may have removed them.
 func (n *Node) attach(device int) error {
 	errs := []error{n.programs.AttachVXLAN(device), n.programs.AttachLoopback()}
-	for _, index := range slices.Concat(slices.Collect(maps.Keys(n.ports)), n.routerPorts()) {
+	if n.peer != 0 {
+		errs = append(errs, n.programs.AttachGateway(int(n.config.Gateway), int(n.peer)))
+	}
+	for index := range n.ports {
 		// An interface may have gone meanwhile. The next Sync removes its port.
 		if err := n.programs.AttachPort(int(index)); err != nil && !errors.Is(err, unix.ENODEV) {
 			errs = append(errs, err)
@@ -229,9 +209,9 @@ func (n *Node) attachWire(wire tables.Wire) error {
 	return nil
 }
 
-// configure the programs with this node's address.
-func (n *Node) configure(device int) error {
-	c := bpf.Config{Local: n.desired.Local(), VXLAN: uint32(device), Port: n.UDPPort}
+// configure the programs with this node's address and interfaces.
+func (n *Node) configure(device int, gateway uint32) error {
+	c := bpf.Config{Local: n.desired.Local(), VXLAN: uint32(device), Port: n.UDPPort, Gateway: gateway}
 	if c == n.config {
 		return nil
 	}

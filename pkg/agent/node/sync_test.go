@@ -45,7 +45,12 @@ func repair(t *testing.T, f family) {
 	}{
 		{"programs of a pod's port", device(blue[0].attachment().HostInterface(), removePrograms), 0},
 		{"clsact of a pod's port", device(blue[0].attachment().HostInterface(), removeQdisc), 0},
-		{"programs of the router's port", device("rt70001", removePrograms), 0},
+		{"programs of pod2gw", device("pod2gw", removePrograms), 0},
+		{"programs of pod2gwp", device("pod2gwp", removePrograms), 0},
+		{"pod2gw", device("pod2gw", netlink.LinkDel), 0},
+		{"pod2gwp down", device("pod2gwp", netlink.LinkSetDown), 0},
+		{"the route to pods", func() error { return removeRoute(f.transit) }, 0},
+		{"the nft table", removeTable, 0},
 		{"programs of the wire", device("eth0", removePrograms), 0},
 		{"programs of the VXLAN device", device(VXLANName, removePrograms), 0},
 		{"the VXLAN device", device(VXLANName, netlink.LinkDel), 0},
@@ -62,6 +67,8 @@ func repair(t *testing.T, f family) {
 		}, 1},
 		{"a Network", func() error { return maps.DeleteNetwork(blueVNI) }, 1},
 		{"MTU of a Network", func() error { return maps.SetNetwork(blueVNI, tables.Network{MTU: 60}) }, 1},
+		{"a transit address", func() error { return maps.DeleteTransit(blue[0].transit()) }, 1},
+		{"a transit address of another", func() error { return maps.SetTransit(blue[0].transit(), 9999) }, 1},
 		{"a node", func() error { return maps.DeleteNode(l.nodes[1].address) }, 1},
 		{"a node's interface", func() error { return maps.SetNode(l.nodes[1].address, tables.Wire{Interface: 9999}) }, 1},
 		{"a node too many", func() error { return maps.SetNode(addr("10.9.0.100"), tables.Wire{}) }, 1},
@@ -100,9 +107,9 @@ func (n *labNode) complete() {
 		for _, l := range links {
 			want := 0
 			switch name := l.Attrs().Name; {
-			case name == VXLANName, name == "lo":
+			case name == VXLANName, name == "lo", name == "pod2gw":
 				want = 1
-			case name == "eth0", name[:2] == "rt", len(name) > 3 && name[:3] == "pod":
+			case name == "eth0", len(name) > 3 && name[:3] == "pod":
 				want = 2
 			}
 			got := 0
@@ -227,7 +234,7 @@ func TestPortWithoutProgramsStaysDown(t *testing.T) {
 		ingress := &netlink.Ingress{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_INGRESS}}
 		return errors.Join(removeQdisc(link), netlink.QdiscAdd(ingress), netlink.LinkSetDown(link))
 	})
-	if err := in(n.namespaces[n.name], func() error { _, err := n.node.Sync(nil, true); return err }); err == nil {
+	if err := in(n.namespaces[n.name], func() error { _, err := n.node.Sync(true); return err }); err == nil {
 		t.Error("no error")
 	}
 	if pods[0].link().Attrs().Flags&net.FlagUp != 0 {

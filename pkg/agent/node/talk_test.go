@@ -7,14 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 )
 
 // An answer that must come gets patience. One that must not come gets silence, which is
@@ -181,35 +176,6 @@ func (p *labPod) pings(to netip.Addr, patience time.Duration) bool {
 	return false
 }
 
-// inRouter runs f in the namespace of a router of the node.
-func (n *labNode) inRouter(vni int32, f func() error) {
-	n.Helper()
-	ns, err := netns.GetFromPath(filepath.Join(n.dir, fmt.Sprintf("pod2-%d", vni)))
-	must(n, err)
-	defer ns.Close()
-	must(n, in(ns, f))
-}
-
-// forget all neighbours on an interface of the thread's namespace except permanent ones, and
-// return how many there were.
-func forget(dev string) (known int, err error) {
-	link, err := netlink.LinkByName(dev)
-	if err != nil {
-		return 0, err
-	}
-	neighbours, err := netlink.NeighList(link.Attrs().Index, netlink.FAMILY_ALL)
-	for i := range neighbours {
-		if neighbours[i].State&(netlink.NUD_PERMANENT|netlink.NUD_NOARP) != 0 {
-			continue
-		}
-		if e := netlink.NeighDel(&neighbours[i]); e != nil && !errors.Is(e, unix.ENOENT) {
-			err = errors.Join(err, e)
-		}
-		known++
-	}
-	return known, err
-}
-
 // drops of a reason in the programs of a node.
 func (n *labNode) drops(reason string) (count uint64) {
 	n.Helper()
@@ -226,8 +192,8 @@ func (n *labNode) drops(reason string) (count uint64) {
 // filtered counts the packets that rules of the node with that comment dropped.
 func (n *labNode) filtered(reason string) uint64 {
 	n.Helper()
-	all, err := n.kernel.Drops()
-	must(n, err)
+	var all map[string]uint64
+	n.in(n.name, func() (err error) { all, err = n.kernel.Drops(); return err })
 	return all[reason]
 }
 
@@ -236,7 +202,8 @@ func (l *lab) allDrops() string {
 	var text strings.Builder
 	for _, n := range l.nodes {
 		programs, err := n.node.Drops()
-		rules, err2 := n.kernel.Drops()
+		var rules map[string]uint64
+		err2 := in(l.namespaces[n.name], func() (err error) { rules, err = n.kernel.Drops(); return err })
 		fmt.Fprintln(&text, n.name, programs, rules, errors.Join(err, err2))
 	}
 	return text.String()

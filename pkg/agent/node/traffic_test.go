@@ -46,7 +46,7 @@ func same5Tuple(t *testing.T, f family) {
 	for _, n := range l.nodes {
 		file := n.tracked()
 		tracked := func(from netip.Addr) bool { return strings.Contains(file, "src="+from.StringExpanded()+" ") }
-		if tracked(blue[0].ip) || tracked(blue[1].ip) || strings.Contains(file, "dport=4789") || n == l.nodes[0] && !tracked(f.far[0]) {
+		if tracked(blue[0].ip) || tracked(blue[1].ip) || strings.Contains(file, "dport=4789") || n == l.nodes[0] && !tracked(blue[0].transit()) {
 			t.Errorf("%s tracks\n%s", n.name, file)
 		}
 	}
@@ -155,48 +155,4 @@ func nothingIsFlooded(t *testing.T, f family) {
 	if got := slices.Compact(frames); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("on the wire:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-}
-
-// The handshake of a connection that leaves a Network limits segments in both directions:
-// 1450 less the headers, although both ends have interfaces of 1500.
-func TestMSSClamp(t *testing.T) { eachFamily(t, mssClamp) }
-
-func mssClamp(t *testing.T, f family) {
-	l, blue, _ := f.twoByTwo(t)
-	l.echo("world", "world")
-	from := blue[0]
-	l.setMTU(from.name, "net1", 1500)
-	for _, tt := range []struct{ name, namespace, dev string }{{"the pod's, at the world", "world", "eth0"}, {"the world's, at the pod", from.name, "net1"}} {
-		capture := l.capture(tt.namespace, tt.dev)
-		conn, err := l.dial(from.name, "tcp", netip.AddrPortFrom(f.world(), 7).String(), nil)
-		must(t, err)
-		expectEcho(t, conn, "world "+f.node(1).String())
-		frames := capture()
-		if tt.namespace == from.name { // the pod's own SYN is not clamped yet
-			frames = slices.DeleteFunc(frames, func(f []byte) bool { return slices.Equal(f[6:12], from.mac[:]) })
-		}
-		if got := mss(frames, 7); got != 1450-f.headers {
-			t.Errorf("%s: MSS %d", tt.name, got)
-		}
-	}
-}
-
-// The router finds a pod by itself. The pod may have learned the gateway long ago, and the
-// router may have forgotten the pod.
-func TestRouterAsksForNeighbours(t *testing.T) { eachFamily(t, routerAsksForNeighbours) }
-
-func routerAsksForNeighbours(t *testing.T, f family) {
-	l, blue, _ := f.twoByTwo(t)
-	l.echo("world", "world")
-	blue[0].reaches(f.world(), "world")
-	conn, err := l.dial(blue[0].name, "tcp", netip.AddrPortFrom(f.world(), 7).String(), nil)
-	must(t, err)
-	l.nodes[0].inRouter(blueVNI, func() error {
-		known, err := forget("lan")
-		if known == 0 {
-			t.Error("the router knew no neighbour")
-		}
-		return err
-	})
-	expectEcho(t, conn, "world "+f.node(1).String())
 }

@@ -44,15 +44,17 @@ func (d *Desired) markAll(n *network) {
 	}
 }
 
-// markVNI marks the entries of a VNI apart from pods.
+// markVNI marks the entry of a VNI.
 func (d *Desired) markVNI(vni int32) {
 	d.dirty = append(d.dirty, key{in: NetworkMap, vni: vni})
-	d.markPorts(LocalPort{VNI: vni})
 }
 
 func (d *Desired) markPorts(p LocalPort) {
 	for _, index := range d.plugged[p.user()] {
-		d.dirty = append(d.dirty, key{in: PortMap, port: index})
+		d.dirty = append(d.dirty, key{in: PortMap, port: index}, key{in: TransitMap, transit: d.transit(index, true)})
+		if ipv4 := d.transit(index, false); ipv4.IsValid() {
+			d.dirty = append(d.dirty, key{in: TransitMap, transit: ipv4})
+		}
 	}
 }
 
@@ -76,15 +78,14 @@ func (d *Desired) content(k key) Change {
 		exists = d.hosts[c.Node] > 0 && d.reaches(c.Node)
 	case NetworkMap:
 		if n := d.served(c.VNI); n != nil {
-			exists, c.NetworkValue = true, Network{MTU: n.spec.MTU, Gateway: n.spec.Gateway}
-			if n.spec.Gateway.IsValid() {
-				c.NetworkValue.Router = d.newest(LocalPort{VNI: c.VNI})
-			}
+			exists, c.NetworkValue = true, Network{MTU: n.spec.MTU, Gateway: n.spec.Gateway, Bits: n.spec.CIDR.Bits(), Egress: n.spec.Egress}
 		}
 	case PortMap:
-		if p, known := d.ports[c.Port]; known && d.newest(p) == c.Port {
-			c.PortValue, exists = d.port(p)
-		}
+		c.PortValue, exists = d.port(c.Port)
+	case TransitMap:
+		c.TransitValue = d.transitUser(c.Transit)
+		port, open := d.port(c.TransitValue)
+		exists = open && port.Transit == c.Transit
 	case PlaceMap:
 		n := d.served(c.Place.VNI)
 		if n == nil {
@@ -104,20 +105,15 @@ func (d *Desired) content(k key) Change {
 	return c
 }
 
-func (d *Desired) port(p LocalPort) (Port, bool) {
-	if p.VNI != 0 {
-		n := d.served(p.VNI)
-		if n == nil || !n.spec.Gateway.IsValid() {
-			return Port{}, false
-		}
-		return Port{VNI: p.VNI, MAC: dataplane.GatewayMAC(p.VNI), IP: n.spec.Gateway, Router: true}, true
-	}
+// port returns the entry of the interface, and whether it has one.
+func (d *Desired) port(index PortKey) (Port, bool) {
+	p, known := d.ports[index]
 	pod, n := d.here[p.Pod], d.networks[name{p.Namespace, p.Network}]
-	if pod == nil || n == nil {
+	if !known || d.newest(p) != index || pod == nil || n == nil {
 		return Port{}, false
 	}
 	a, _ := n.of(pod)
-	return Port{VNI: n.spec.VNI, MAC: a.MAC, IP: a.IP}, n.open && n.byMAC[a.MAC] == pod
+	return Port{VNI: n.spec.VNI, MAC: a.MAC, IP: a.IP, Transit: d.transit(index, a.IP.Is6())}, n.open && n.byMAC[a.MAC] == pod
 }
 
 // served is the Network with that VNI, nil if none is on this node.
@@ -147,6 +143,7 @@ const (
 	problemVNI    = "Networks %s and %s both have VNI %d; only the first is served"
 	problemSelf   = "node %s: the Node has no address that other nodes can send to; VXLAN stays as it was"
 	problemFamily = "Network %s: the node with the address %s has no address that this node, %s, can send VXLAN to; its pods are unreachable"
+	problemPort   = "interface %d of a pod of Network %s/%s: all addresses of --transit-cidr are taken; its packets cannot leave the Network"
 )
 
 // Problems need somebody's attention. Each is a sentence. Problems visits all addresses, so call
@@ -166,6 +163,11 @@ func (d *Desired) Problems() []string {
 			problems = slices.AppendSeq(problems, maps.Values(n.lost))
 			problems = slices.AppendSeq(problems, maps.Values(d.shared(n)))
 			problems = slices.AppendSeq(problems, maps.Values(d.unreachable(n)))
+		}
+	}
+	for index, p := range d.ports {
+		if is, open := d.port(index); open && !is.Transit.IsValid() && d.transits.cidr.IsValid() {
+			problems = append(problems, fmt.Sprintf(problemPort, index, p.Namespace, p.Network))
 		}
 	}
 	slices.Sort(problems)

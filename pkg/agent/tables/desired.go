@@ -10,15 +10,11 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// LocalPort is an interface of this node: of a pod, which the CNI plugin attached to a Network,
-// or of the router of a VNI.
+// LocalPort is an interface of this node, by which the CNI plugin attached a pod to a Network.
 type LocalPort struct {
-	Interface PortKey
-	// Pod, Namespace and Network are empty for a router.
+	Interface          PortKey
 	Pod                types.UID
 	Namespace, Network string
-	// VNI is 0 for a pod.
-	VNI int32
 }
 
 // user is the port without its interface. If several ports have one user, only the highest
@@ -58,10 +54,11 @@ type Desired struct {
 	networks map[name]*network
 	vnis     map[int32][]*network // in the order of names: only the first is served
 	// nodes are the AddressSlices of nodes, hosts the number of their addresses by host.
-	nodes   map[name]dataplane.Slice
-	hosts   map[netip.Addr]int
-	ports   map[PortKey]LocalPort
-	plugged map[LocalPort][]PortKey // ports by their user
+	nodes    map[name]dataplane.Slice
+	hosts    map[netip.Addr]int
+	ports    map[PortKey]LocalPort
+	plugged  map[LocalPort][]PortKey // ports by their user
+	transits transits
 	// concerned are the Networks that the event may open or close on this node.
 	concerned set[network]
 }
@@ -69,12 +66,13 @@ type Desired struct {
 // New returns the desired contents for the node with that name.
 func New(nodeName string) *Desired {
 	return &Desired{self: nodeName, is: Empty(), pods: map[name]*dataplane.Pod{}, here: map[types.UID]*dataplane.Pod{}, networks: map[name]*network{},
-		vnis: map[int32][]*network{}, nodes: map[name]dataplane.Slice{}, hosts: map[netip.Addr]int{}, ports: map[PortKey]LocalPort{}, plugged: map[LocalPort][]PortKey{}, concerned: set[network]{}}
+		vnis: map[int32][]*network{}, nodes: map[name]dataplane.Slice{}, hosts: map[netip.Addr]int{}, ports: map[PortKey]LocalPort{}, plugged: map[LocalPort][]PortKey{},
+		transits: transits{of: map[PortKey]netip.Addr{}, user: map[netip.Addr]PortKey{}}, concerned: set[network]{}}
 }
 
 // Tables returns a copy of the whole contents.
 func (d *Desired) Tables() Tables {
-	return Tables{maps.Clone(d.is.Ports), maps.Clone(d.is.Places), maps.Clone(d.is.Networks), maps.Clone(d.is.Nodes)}
+	return Tables{maps.Clone(d.is.Ports), maps.Clone(d.is.Places), maps.Clone(d.is.Networks), maps.Clone(d.is.Nodes), maps.Clone(d.is.Transits)}
 }
 
 // Local returns the last known address of this node. It is zero if there was none.
@@ -196,6 +194,7 @@ func (d *Desired) SetPort(p LocalPort) []Change {
 	d.dropPort(p.Interface)
 	d.ports[p.Interface] = p
 	d.plugged[p.user()] = append(d.plugged[p.user()], p.Interface)
+	d.transits.take(p.Interface)
 	d.touch(p, 1)
 	return d.finish()
 }
@@ -212,6 +211,7 @@ func (d *Desired) dropPort(index PortKey) {
 		return
 	}
 	d.touch(p, -1)
+	d.transits.release(index)
 	delete(d.ports, index)
 	rest := slices.DeleteFunc(d.plugged[p.user()], func(i PortKey) bool { return i == index })
 	if d.plugged[p.user()] = rest; len(rest) == 0 {
@@ -221,10 +221,6 @@ func (d *Desired) dropPort(index PortKey) {
 
 // touch marks the entries that depend on the user of the port, and counts the Network's ports.
 func (d *Desired) touch(p LocalPort, more int) {
-	if p.VNI != 0 {
-		d.markVNI(p.VNI)
-		return
-	}
 	n := d.network(name{p.Namespace, p.Network})
 	n.ports += more
 	if pod := d.here[p.Pod]; pod != nil {

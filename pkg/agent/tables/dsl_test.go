@@ -28,23 +28,50 @@ type world struct {
 	slices        map[[3]string]dataplane.Slice // by namespace, Network and name
 	ports         map[PortKey]LocalPort
 	maps          Tables
+	// range4 has transits, the IPv4 transit addresses of ports.
+	range4   netip.Prefix
+	transits map[PortKey]netip.Addr
 }
 
 func newWorld() *world {
 	return &world{desired: New("n1"), twin: New("n1"), pods: map[name]dataplane.Pod{}, slices: map[[3]string]dataplane.Slice{},
-		ports: map[PortKey]LocalPort{}, maps: Empty()}
+		ports: map[PortKey]LocalPort{}, maps: Empty(), transits: map[PortKey]netip.Addr{}}
+}
+
+// withTransits has a range of that many bits, from 100.64.0.0 on.
+func withTransits(bits int) *world {
+	w := newWorld()
+	w.range4 = netip.PrefixFrom(netip.MustParseAddr("100.64.0.0"), bits)
+	w.desired.SetTransits(w.range4, nil)
+	w.twin.SetTransits(w.range4, nil)
+	return w
+}
+
+// assign a transit address to a new port: the one at its index, or the first free one after it.
+func (w *world) assign(index PortKey) {
+	var all []netip.Addr
+	for a := w.range4.Addr(); w.range4.Contains(a); a = a.Next() {
+		all = append(all, a)
+	}
+	delete(w.transits, index)
+	for i := range all {
+		address := all[(int(index)+i)%len(all)]
+		if !slices.Contains(slices.Collect(maps.Values(w.transits)), address) {
+			w.transits[index] = address
+			return
+		}
+	}
 }
 
 // event happens. Each is one line; with a - the thing is deleted:
 //
 //	node 10.0.0.1 fd0a::1                      node-           this node
 //	nodes s1 10.0.0.2 10.0.0.3=10.0.0.2        nodes- s1       addresses of nodes, with hosts
-//	network blue 1001 192.168.0.0/24           network- blue   the slice 0 of blue; gateway by default; also gateway=, mtu=1400
+//	network blue 1001 192.168.0.0/24           network- blue   the slice 0 of blue; gateway by default; also gateway=, mtu=1400, egress=NAT
 //	slice blue 1 192.168.0.3=10.0.0.2          slice- blue 1   one without properties
 //	leave blue                                                 all slices of blue
 //	pod a blue=192.168.0.2 green=10.1.0.2      pod- a          also uid=, created=5, mac= (of all)
 //	port 7 u-a blue                            port- 7
-//	router 9 1001                              port- 9
 //
 // Most also take ns=other, and slices take owner=.
 func (w *world) event(t testing.TB, line string) []Change {
@@ -108,17 +135,14 @@ func (w *world) event(t testing.TB, line string) []Change {
 			delete(w.pods, key)
 		}
 		return w.both(t, func(d *Desired) []Change { return d.DeletePod(key.namespace, key.name, uid) })
-	case "port", "router":
-		p := LocalPort{Interface: PortKey(index)}
-		if vni, err := strconv.Atoi(words[2]); err == nil {
-			p.VNI = int32(vni)
-		} else {
-			p.Pod, p.Namespace, p.Network = types.UID(words[2]), key.namespace, words[3]
-		}
+	case "port":
+		p := LocalPort{Interface: PortKey(index), Pod: types.UID(words[2]), Namespace: key.namespace, Network: words[3]}
 		w.ports[p.Interface] = p
+		w.assign(p.Interface)
 		return w.both(t, func(d *Desired) []Change { return d.SetPort(p) })
 	case "port-":
 		delete(w.ports, PortKey(index))
+		delete(w.transits, PortKey(index))
 		return w.both(t, func(d *Desired) []Change { return d.DeletePort(PortKey(index)) })
 	}
 	t.Fatalf("unknown word: %s", line)
@@ -152,7 +176,7 @@ func networkOf(t testing.TB, key name, vni, cidr string, options map[string]stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &dataplane.Network{Namespace: key.namespace, Name: key.name, VNI: int32(number), CIDR: netip.MustParsePrefix(cidr), MTU: 1450}
+	n := &dataplane.Network{Namespace: key.namespace, Name: key.name, VNI: int32(number), CIDR: netip.MustParsePrefix(cidr), MTU: 1450, Egress: options["egress"] == "NAT"}
 	n.Gateway, _ = ipam.DefaultGateway(n.CIDR)
 	if a := options["gateway"]; a != "" {
 		n.Gateway = netip.MustParseAddr(a)
@@ -193,7 +217,7 @@ func podOf(t testing.TB, key name, options map[string]string) dataplane.Pod {
 
 func (w *world) state() State {
 	return State{Self: "n1", Local: w.local, Addressed: w.addressed, Pods: slices.Collect(maps.Values(w.pods)),
-		Slices: slices.Collect(maps.Values(w.slices)), Ports: slices.Collect(maps.Values(w.ports))}
+		Slices: slices.Collect(maps.Values(w.slices)), Ports: slices.Collect(maps.Values(w.ports)), Transits: w.transits, Range4: w.range4}
 }
 
 // apply the changes to the maps, one by one. After each of them every entry must lead to its
@@ -218,16 +242,11 @@ func astray(t Tables) []string {
 	var problems []string
 	for k, place := range t.Places {
 		port, exists := t.Ports[place.Interface]
-		if place.Interface != 0 && (!exists || port.VNI != k.VNI || port.MAC != k.MAC || port.Router) {
+		if place.Interface != 0 && (!exists || port.VNI != k.VNI || port.MAC != k.MAC) {
 			problems = append(problems, fmt.Sprintf("place %v %s leads to port %s", k, place, port))
 		}
 		if (place.Interface == 0) != place.Node.IsValid() {
 			problems = append(problems, fmt.Sprintf("place %v %s leads to two places or to none", k, place))
-		}
-	}
-	for vni, n := range t.Networks {
-		if port := t.Ports[n.Router]; n.Router != 0 && (port.VNI != vni || !port.Router) {
-			problems = append(problems, fmt.Sprintf("network %d %s leads to port %s", vni, n, port))
 		}
 	}
 	return problems

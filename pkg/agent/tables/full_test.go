@@ -20,6 +20,9 @@ type State struct {
 	Pods      []dataplane.Pod // of this node
 	Slices    []dataplane.Slice
 	Ports     []LocalPort
+	// Transits are the IPv4 transit addresses of Ports, from Range4.
+	Transits map[PortKey]netip.Addr
+	Range4   netip.Prefix
 }
 
 // Full computes the whole contents and the problems, slowly and plainly. Tests compare Desired
@@ -52,16 +55,7 @@ func Full(s State) (Tables, []string) {
 		if !here {
 			continue
 		}
-		content := Network{MTU: n.MTU, Gateway: n.Gateway}
-		for _, p := range s.Ports {
-			if p.VNI == n.VNI && n.Gateway.IsValid() {
-				content.Router = max(content.Router, p.Interface)
-			}
-		}
-		t.Networks[n.VNI] = content
-		if content.Router != 0 {
-			t.Ports[content.Router] = Port{n.VNI, dataplane.GatewayMAC(n.VNI), n.Gateway, true}
-		}
+		t.Networks[n.VNI] = Network{MTU: n.MTU, Gateway: n.Gateway, Bits: n.CIDR.Bits(), Egress: n.Egress}
 		byIP, byMAC, addresses := map[netip.Addr]string{}, map[dataplane.MAC]string{}, map[dataplane.MAC][]netip.Addr{}
 		for _, m := range members {
 			holder, what := byIP[m.IP], "address "+m.IP.String()
@@ -75,12 +69,21 @@ func Full(s State) (Tables, []string) {
 			byIP[m.IP], byMAC[m.MAC], addresses[m.MAC] = m.pod.Name, m.pod.Name, []netip.Addr{m.IP}
 			place := Place{IP: m.IP}
 			for _, p := range s.Ports {
-				if p.VNI == 0 && p.Pod == m.pod.UID && p.Namespace == n.Namespace && p.Network == n.Name {
+				if p.Pod == m.pod.UID && p.Namespace == n.Namespace && p.Network == n.Name {
 					place.Interface = max(place.Interface, p.Interface)
 				}
 			}
 			if place.Interface != 0 {
-				t.Ports[place.Interface] = Port{VNI: n.VNI, MAC: m.MAC, IP: m.IP}
+				port := Port{VNI: n.VNI, MAC: m.MAC, IP: m.IP, Transit: s.Transits[place.Interface]}
+				if m.IP.Is6() {
+					port.Transit = netip.MustParseAddr(fmt.Sprintf("fd64:706f:6432::%x:%x", place.Interface>>16, place.Interface&0xffff))
+				}
+				t.Ports[place.Interface] = port
+				if port.Transit.IsValid() {
+					t.Transits[port.Transit] = place.Interface
+				} else if s.Range4.IsValid() {
+					problems = append(problems, fmt.Sprintf(problemPort, place.Interface, n.Namespace, n.Name))
+				}
 				t.Places[PlaceKey{n.VNI, m.MAC}] = place
 			}
 		}
@@ -150,7 +153,7 @@ func membersOf(s State, n dataplane.Network) (members []member, here bool) {
 		}
 	}
 	for _, p := range s.Ports {
-		here = here || p.VNI == 0 && p.Namespace == n.Namespace && p.Network == n.Name
+		here = here || p.Namespace == n.Namespace && p.Network == n.Name
 	}
 	slices.SortFunc(members, func(a, b member) int {
 		if c := b.pod.Created.Compare(a.pod.Created); c != 0 {

@@ -2,6 +2,7 @@ package tables
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -41,12 +42,15 @@ func (d *Desired) Port(index PortKey) (dataplane.Port, bool) {
 	is, open := d.is.Ports[index]
 	p := d.ports[index]
 	pod := d.here[p.Pod]
-	if !open || is.Router || pod == nil {
+	if !open || pod == nil {
 		return dataplane.Port{}, false
 	}
 	a, _ := d.networks[name{p.Namespace, p.Network}].of(pod)
 	return dataplane.Port{Interface: index, VNI: is.VNI, Pod: pod.Namespace + "/" + pod.Name, IP: is.IP, MAC: is.MAC, Bits: a.Bits}, true
 }
+
+// Transit returns the transit address of the port; zero if it has none.
+func (d *Desired) Transit(index PortKey) netip.Addr { return d.is.Ports[index].Transit }
 
 // Compare returns the changes from the observed to the desired contents, in a safe order.
 func (d *Desired) Compare(is Tables) []Change { return Diff(is, d.is) }

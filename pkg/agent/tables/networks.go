@@ -96,7 +96,7 @@ func (d *Desired) specify(n *network) {
 	was := n.spec
 	was.MTU, was.Egress = spec.MTU, spec.Egress
 	if was == spec && owner == n.owner { // no address is concerned
-		if n.spec.MTU != spec.MTU {
+		if n.spec.MTU != spec.MTU || n.spec.Egress != spec.Egress {
 			d.markVNI(spec.VNI)
 		}
 		n.spec = spec

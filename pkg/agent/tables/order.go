@@ -10,12 +10,14 @@ import (
 // batch collects the changes of one event. They are safe for the data plane after each step:
 //
 //	1  nodes set
-//	2  places and networks delete
+//	2  places, networks and transits delete
 //	3  ports set
-//	4  networks and places set
-//	5  ports set that an entry of step 4 led to before: a new owner gets no packets of the old
-//	6  networks and places set that lead to a port of step 5
+//	4  networks, transits and places set
+//	5  ports set that a place of step 4 led to before: a new owner gets no packets of the old
+//	6  places set that lead to a port of step 5
 //	7  ports and nodes delete: no entry leads to them any more
+//
+// An entry of transits may lead to a port without that address meanwhile: the programs compare them.
 type batch struct {
 	changes []Change
 	// left are the ports that an entry led to before its change.
@@ -28,7 +30,7 @@ func (b *batch) step(c Change) int {
 	switch {
 	case c.Map == NodeMap && !c.Delete:
 		return 1
-	case c.Delete && (c.Map == PlaceMap || c.Map == NetworkMap):
+	case c.Delete && (c.Map == PlaceMap || c.Map == NetworkMap || c.Map == TransitMap):
 		return 2
 	case c.Delete:
 		return 7
@@ -42,16 +44,8 @@ func (b *batch) step(c Change) int {
 	return 4
 }
 
-// leadsTo returns the port that packets leave by, 0 if none.
-func (c Change) leadsTo() PortKey {
-	switch c.Map {
-	case PlaceMap:
-		return c.PlaceValue.Interface
-	case NetworkMap:
-		return c.NetworkValue.Router
-	}
-	return 0
-}
+// leadsTo returns the port of the place, 0 if none.
+func (c Change) leadsTo() PortKey { return c.PlaceValue.Interface }
 
 // compare adds the change if the entry differs.
 func (b *batch) compare(is Tables, c Change) bool {
@@ -99,7 +93,7 @@ func (b *batch) ordered() []Change {
 		if a.Map == PlaceMap {
 			return cmp.Or(cmp.Compare(a.Place.VNI, c.Place.VNI), bytes.Compare(a.Place.MAC[:], c.Place.MAC[:]))
 		}
-		return cmp.Or(cmp.Compare(a.Port, c.Port), cmp.Compare(a.VNI, c.VNI), a.Node.Compare(c.Node))
+		return cmp.Or(cmp.Compare(a.Port, c.Port), cmp.Compare(a.VNI, c.VNI), a.Node.Compare(c.Node), a.Transit.Compare(c.Transit))
 	})
 	changes := make([]Change, len(sorted))
 	for i, r := range sorted {
@@ -127,15 +121,17 @@ type key struct {
 	place PlaceKey
 	vni   int32
 	node  netip.Addr
+
+	transit netip.Addr
 }
 
 func nodeKey(address netip.Addr) key { return key{in: NodeMap, node: address} }
 
-func (c Change) key() key { return key{c.Map, c.Port, c.Place, c.VNI, c.Node} }
+func (c Change) key() key { return key{c.Map, c.Port, c.Place, c.VNI, c.Node, c.Transit} }
 
 // change of the entry with the key.
 func (k key) change(remove bool) Change {
-	return Change{Map: k.in, Delete: remove, Port: k.port, Place: k.place, VNI: k.vni, Node: k.node}
+	return Change{Map: k.in, Delete: remove, Port: k.port, Place: k.place, VNI: k.vni, Node: k.node, Transit: k.transit}
 }
 
 // each calls f with each entry as the change that sets it, in any order.
@@ -152,6 +148,9 @@ func (t Tables) each(f func(Change)) {
 	for k := range t.Nodes {
 		f(Change{Map: NodeMap, Node: k})
 	}
+	for k, v := range t.Transits {
+		f(Change{Map: TransitMap, Transit: k, TransitValue: v})
+	}
 }
 
 // entry returns the change that sets the entry with the key of c, and whether it exists.
@@ -166,6 +165,8 @@ func (t Tables) entry(c Change) (Change, bool) {
 		was.NetworkValue, exists = t.Networks[c.VNI]
 	case NodeMap:
 		_, exists = t.Nodes[c.Node]
+	case TransitMap:
+		was.TransitValue, exists = t.Transits[c.Transit]
 	}
 	return was, exists
 }

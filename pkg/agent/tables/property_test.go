@@ -19,7 +19,7 @@ func TestDesiredIsFull(t *testing.T) {
 func FuzzDesired(f *testing.F) { chance.Fuzz(f, desiredIsFull) }
 
 func desiredIsFull(t *testing.T, dice *rand.Rand) {
-	w := newWorld()
+	w := withTransits(32 - dice.IntN(4))
 	var history []string
 	for i := range 120 {
 		line := randomEvent(dice)
@@ -59,7 +59,7 @@ func nothingIsLeft(t *testing.T, w *world) {
 		w.check(t)
 	}
 	d := w.desired
-	if left := len(d.pods) + len(d.here) + len(d.networks) + len(d.vnis) + len(d.nodes) + len(d.hosts) + len(d.ports) + len(d.plugged) + len(d.dirty) + len(d.concerned); left > 0 {
+	if left := len(d.pods) + len(d.here) + len(d.networks) + len(d.vnis) + len(d.nodes) + len(d.hosts) + len(d.ports) + len(d.plugged) + len(d.transits.of) + len(d.transits.user) + len(d.dirty) + len(d.concerned); left > 0 {
 		t.Errorf("%d things are left: %+v", left, d)
 	}
 }
@@ -115,7 +115,7 @@ func randomEvent(dice *rand.Rand) string {
 	ns := w.pick("", "", "", "", " ns=other")
 	index := 1 + dice.IntN(9)
 	pod := chance.Pick(dice, "a", "b", "c", "d", "e")
-	switch dice.IntN(32) {
+	switch dice.IntN(30) {
 	case 0:
 		return "node" + w.pick("", "-")
 	case 1, 2:
@@ -132,7 +132,7 @@ func randomEvent(dice *rand.Rand) string {
 		return chance.Pick(dice, "leave ", "network- ", "slice- ", "slice- ") + network + w.pick(" 1", " 2") + ns
 	case 7, 8, 9:
 		return fmt.Sprintf("network %s %s %s%s%s%s%s", network, w.pick(vni, "1001", "1002"), w.pick("192.168.0.0/24", "192.168.0.0/29", "192.168.0.3/32", "fd00::/64"),
-			w.pick("", " mtu=1400"), w.pick("", " gateway=192.168.0.2"), w.pick("", " name=2", " owner=u2"), ns) + w.locations()
+			w.pick("", " mtu=1400", " egress=NAT"), w.pick("", " gateway=192.168.0.2"), w.pick("", " name=2", " owner=u2"), ns) + w.locations()
 	case 10, 11, 12, 13:
 		return fmt.Sprintf("slice %s %d%s%s", network, 1+dice.IntN(3), w.pick("", "", " owner=u2"), ns) + w.locations()
 	case 14:
@@ -147,8 +147,6 @@ func randomEvent(dice *rand.Rand) string {
 		return line + w.pick("", "", " mac=0a:58:c0:a8:00:03", " mac=02:00:5e:00:03:e9") + ns
 	case 20, 21, 22, 23, 24, 25, 26, 27:
 		return fmt.Sprintf("port %d %s %s%s", index, w.uid(pod, w.pick(ns, "", " ns=other")), network, ns)
-	case 28, 29:
-		return fmt.Sprintf("router %d %s", index, vni)
 	}
 	return fmt.Sprintf("port- %d", index)
 }

@@ -1,10 +1,11 @@
 // Package tables has the contents of the maps that the tc programs of package bpf read. Each type
 // is the key or the value of one map.
 //
-//	ports     interface index of this node -> the addresses that it may send from
+//	ports     interface index of this node -> the addresses that it may send from, and its transit address
 //	places    VNI and MAC address          -> a port of this node, or another node
-//	networks  VNI                          -> MTU, gateway and router
+//	networks  VNI                          -> MTU, gateway and egress
 //	nodes     address                      -> nothing: the set of other nodes
+//	transits  transit address              -> the port that has it
 //
 // Desired keeps the contents and answers each event with the entries that change. Tests compare
 // it with Full, which computes the same contents from lists.
@@ -17,16 +18,17 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// PortKey is the index of the host's end of the veth of a pod or of a router.
+// PortKey is the index of the host's end of the veth of a pod.
 type PortKey = uint32
 
-// Port has the addresses that an interface may send from. A router sends for everybody on its Network, with the
-// gateway's MAC address.
+// Port has the addresses that an interface may send from.
 type Port struct {
-	VNI    int32
-	MAC    dataplane.MAC
-	IP     netip.Addr
-	Router bool
+	VNI int32
+	MAC dataplane.MAC
+	IP  netip.Addr
+	// Transit is the address that the node sees instead of IP. It is zero if none was free: then packets of the port
+	// do not leave the Network.
+	Transit netip.Addr
 }
 
 // PlaceKey is the destination of a packet.
@@ -44,11 +46,14 @@ type Place struct {
 	Node      netip.Addr
 }
 
-// Network of which this node has a pod. Router is the index of its router's port; 0 if it has none.
+// Network of which this node has a pod.
 type Network struct {
-	MTU     int
+	MTU int
+	// Gateway is zero if the Network has none. Bits is the length of its prefix.
 	Gateway netip.Addr
-	Router  uint32
+	Bits    int
+	// Egress: packets may leave through the gateway.
+	Egress bool
 }
 
 // Wire is an interface that leads to another node. Package node finds it in the routes of this node.
@@ -65,9 +70,10 @@ type Tables struct {
 	Places   map[PlaceKey]Place
 	Networks map[int32]Network
 	Nodes    map[netip.Addr]struct{}
+	Transits map[netip.Addr]PortKey
 }
 
-// Map is one of the four maps.
+// Map is one of the five maps.
 type Map uint8
 
 // The maps, in the order of the fields of Tables.
@@ -76,9 +82,12 @@ const (
 	PlaceMap
 	NetworkMap
 	NodeMap
+	TransitMap
 )
 
-func (m Map) String() string { return [...]string{"ports", "places", "networks", "nodes"}[m] }
+func (m Map) String() string {
+	return [...]string{"ports", "places", "networks", "nodes", "transits"}[m]
+}
 
 // Change sets or deletes one entry of a map. Only the fields of that map count, and of a deletion
 // only the key:
@@ -87,6 +96,7 @@ func (m Map) String() string { return [...]string{"ports", "places", "networks",
 //	PlaceMap    Place -> PlaceValue
 //	NetworkMap  VNI -> NetworkValue
 //	NodeMap     Node
+//	TransitMap  Transit -> TransitValue
 type Change struct {
 	Map          Map
 	Delete       bool
@@ -97,6 +107,8 @@ type Change struct {
 	VNI          int32
 	NetworkValue Network
 	Node         netip.Addr
+	Transit      netip.Addr
+	TransitValue PortKey
 }
 
 // String is one line, such as "places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.2 192.168.0.3".
@@ -111,6 +123,8 @@ func (c Change) String() string {
 		key, value = fmt.Sprint(c.VNI), c.NetworkValue.String()
 	case NodeMap:
 		key = c.Node.String()
+	case TransitMap:
+		key, value = c.Transit.String(), fmt.Sprint("port ", c.TransitValue)
 	}
 	switch {
 	case c.Delete:
@@ -122,10 +136,11 @@ func (c Change) String() string {
 }
 
 func (p Port) String() string {
-	if p.Router {
-		return fmt.Sprintf("%d %s router %s", p.VNI, p.MAC, p.IP)
+	s := fmt.Sprintf("%d %s %s", p.VNI, p.MAC, p.IP)
+	if p.Transit.IsValid() {
+		s += fmt.Sprintf(" transit %s", p.Transit)
 	}
-	return fmt.Sprintf("%d %s %s", p.VNI, p.MAC, p.IP)
+	return s
 }
 
 func (p Place) String() string {
@@ -138,17 +153,17 @@ func (p Place) String() string {
 func (n Network) String() string {
 	s := fmt.Sprintf("mtu %d", n.MTU)
 	if n.Gateway.IsValid() {
-		s += fmt.Sprintf(" gateway %s", n.Gateway)
+		s += fmt.Sprintf(" gateway %s/%d", n.Gateway, n.Bits)
 	}
-	if n.Router != 0 {
-		s += fmt.Sprintf(" router %d", n.Router)
+	if n.Egress {
+		s += " egress"
 	}
 	return s
 }
 
 // Empty are tables without an entry.
 func Empty() Tables {
-	return Tables{map[PortKey]Port{}, map[PlaceKey]Place{}, map[int32]Network{}, map[netip.Addr]struct{}{}}
+	return Tables{map[PortKey]Port{}, map[PlaceKey]Place{}, map[int32]Network{}, map[netip.Addr]struct{}{}, map[netip.Addr]PortKey{}}
 }
 
 // Apply makes the change.
@@ -162,6 +177,8 @@ func (t Tables) Apply(c Change) {
 		put(t.Networks, c.VNI, c.NetworkValue, c.Delete)
 	case NodeMap:
 		put(t.Nodes, c.Node, struct{}{}, c.Delete)
+	case TransitMap:
+		put(t.Transits, c.Transit, c.TransitValue, c.Delete)
 	}
 }
 

@@ -16,18 +16,17 @@ func TestChanges(t *testing.T) {
 			nodes delete 10.0.0.2`},
 		{"a host in two slices of nodes", "node 10.0.0.1\nnodes s1 10.0.0.2\nnodes s2 10.0.0.2\n---\nnodes- s1\nnodes s2", `
 			nodes delete 10.0.0.2`},
-		{"the first pod here: its port comes first, the Network is complete before it opens", "node 10.0.0.1\nslice blue 1 192.168.0.3=10.0.0.2\npod a blue=192.168.0.2\nport 7 u-a blue\nrouter 9 1001\n---\nnetwork blue 1001 192.168.0.0/24", `
+		{"the first pod here: its port comes first, the Network is complete before it opens", "node 10.0.0.1\nslice blue 1 192.168.0.3=10.0.0.2\npod a blue=192.168.0.2\nport 7 u-a blue\n---\nnetwork blue 1001 192.168.0.0/24", `
 			ports set 7 -> 1001 0a:58:c0:a8:00:02 192.168.0.2
-			ports set 9 -> 1001 02:00:5e:00:03:e9 router 192.168.0.1
 			places set 1001 0a:58:c0:a8:00:02 -> port 7 192.168.0.2
 			places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.2 192.168.0.3
-			networks set 1001 -> mtu 1450 gateway 192.168.0.1 router 9`},
+			networks set 1001 -> mtu 1450 gateway 192.168.0.1/24`},
 		{"a pod without its port, and the port", blue + "---\npod a blue=192.168.0.2\nport 7 u-a blue", `
-			networks set 1001 -> mtu 1450 gateway 192.168.0.1
+			networks set 1001 -> mtu 1450 gateway 192.168.0.1/24
 			ports set 7 -> 1001 0a:58:c0:a8:00:02 192.168.0.2
 			places set 1001 0a:58:c0:a8:00:02 -> port 7 192.168.0.2`},
 		{"a port without its pod is closed", blue + "---\nport 7 u-a blue", `
-			networks set 1001 -> mtu 1450 gateway 192.168.0.1`},
+			networks set 1001 -> mtu 1450 gateway 192.168.0.1/24`},
 		{"the port of an earlier pod with this name is closed", a + "---\npod a blue=192.168.0.2 uid=u-new", `
 			places delete 1001 0a:58:c0:a8:00:02
 			ports delete 7`},
@@ -63,10 +62,6 @@ func TestChanges(t *testing.T) {
 			places set 1001 0a:58:c0:a8:00:02 -> port 6 192.168.0.2
 			ports set 7 -> 1001 0a:58:c0:a8:00:04 192.168.0.4
 			places set 1001 0a:58:c0:a8:00:04 -> port 7 192.168.0.4`},
-		{"the index of a router becomes a pod's", a + "router 9 1001\npod c blue=192.168.0.4\n---\nport 9 u-c blue", `
-			networks set 1001 -> mtu 1450 gateway 192.168.0.1
-			ports set 9 -> 1001 0a:58:c0:a8:00:04 192.168.0.4
-			places set 1001 0a:58:c0:a8:00:04 -> port 9 192.168.0.4`},
 		{"a second port of a pod: the newest", a + "---\nport 8 u-a blue", `
 			ports set 8 -> 1001 0a:58:c0:a8:00:02 192.168.0.2
 			places set 1001 0a:58:c0:a8:00:02 -> port 8 192.168.0.2
@@ -101,17 +96,20 @@ func TestChanges(t *testing.T) {
 			networks delete 1001
 			ports set 7 -> 1002 0a:58:c0:a8:00:02 192.168.0.2
 			places set 1002 0a:58:c0:a8:00:02 -> port 7 192.168.0.2
-			networks set 1002 -> mtu 1450 gateway 192.168.0.1`},
+			networks set 1002 -> mtu 1450 gateway 192.168.0.1/24`},
 		{"a Network grows", a + "slice blue 1 192.168.1.3=10.0.0.2\n---\nnetwork blue 1001 192.168.0.0/23", `
-			places set 1001 0a:58:c0:a8:01:03 -> node 10.0.0.2 192.168.1.3`},
+			places set 1001 0a:58:c0:a8:01:03 -> node 10.0.0.2 192.168.1.3
+			networks set 1001 -> mtu 1450 gateway 192.168.0.1/23`},
 		{"another MTU", ab + "---\nnetwork blue 1001 192.168.0.0/24 mtu=1400", `
-			networks set 1001 -> mtu 1400 gateway 192.168.0.1`},
+			networks set 1001 -> mtu 1400 gateway 192.168.0.1/24`},
+		{"egress", ab + "---\nnetwork blue 1001 192.168.0.0/24 egress=NAT", `
+			networks set 1001 -> mtu 1450 gateway 192.168.0.1/24 egress`},
 		{"two Networks of one VNI: the first name", a + "---\nnetwork alt 1001 192.168.0.0/16", `
 			places delete 1001 0a:58:c0:a8:00:02
 			networks delete 1001
 			ports delete 7
 			problem: Networks default/alt and default/blue both have VNI 1001; only the first is served`},
-		{"a Network without a gateway has no router", "node 10.0.0.1\nnetwork one 1001 192.168.0.2/32\nrouter 9 1001\n---\npod a one=192.168.0.2", `
+		{"a Network without a gateway", "node 10.0.0.1\nnetwork one 1001 192.168.0.2/32\n---\npod a one=192.168.0.2", `
 			networks set 1001 -> mtu 1450`},
 		{"a host of another family", ab + "---\nslice blue 1 192.168.0.3=fd0a::2", `
 			places delete 1001 0a:58:c0:a8:00:03

@@ -20,6 +20,8 @@ type View struct {
 	VXLAN uint32
 	// UDP is the port of VXLAN.
 	UDP uint16
+	// Gateway is the index of the interface by which packets leave a Network.
+	Gateway uint32
 	// Name describes the interface with that index.
 	Name func(index uint32) string
 }
@@ -38,15 +40,12 @@ func (v View) Trace(from PortKey, to netip.Addr) []string {
 		return []string{fmt.Sprintf("Dropped (stranger): the table of networks does not have VNI %d.", port.VNI)}
 	}
 	hops := []string{fmt.Sprintf("Sender: %s may send on VNI %d as %s with MAC %s. Other sources are dropped (mac, ip, arp, nd).", v.Name(from), port.VNI, port.IP, port.MAC)}
-	if port.Router {
-		hops = []string{fmt.Sprintf("Sender: %s is the router of VNI %d. It may send for every address with MAC %s. Other MAC addresses are dropped (mac, arp).", v.Name(from), port.VNI, port.MAC)}
-	}
 	group := to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	ipv4Only6 := to.Is4() && !port.IP.Is4() // an IPv4 packet of a port that has IPv6 only
 	switch {
 	case ipv4Only6 && !group:
 		return append(hops, fmt.Sprintf("Dropped (arp): the sender has no IPv4 address, so its ARP request for %s is refused.", to))
-	case ipv4Only6 && !port.Router:
+	case ipv4Only6:
 		return append(hops, "Dropped (ip): the sender has no IPv4 address.")
 	case group:
 		return append(hops, fmt.Sprintf("Dropped (multicast): %s is a group. The programs flood nothing.", to))
@@ -57,7 +56,7 @@ func (v View) Trace(from PortKey, to netip.Addr) []string {
 		return append(hops, fmt.Sprintf("Delivered in the sender itself: %s is its own address, so the packet does not reach the programs.", to))
 	case known:
 		hops = append(hops, fmt.Sprintf("Neighbour: %s has MAC %s. The programs answer the sender's question themselves.", to, mac))
-	case port.Router || to.Is4() != network.Gateway.Is4() || !network.Gateway.IsValid():
+	case to.Is4() != network.Gateway.Is4() || to.Is4() != port.IP.Is4() || !network.Gateway.IsValid():
 		return append(hops, fmt.Sprintf("Dropped (unknown): nobody has %s on VNI %d, and the sender has no gateway for it.", to, port.VNI))
 	default:
 		mac = dataplane.GatewayMAC(port.VNI)
@@ -66,14 +65,11 @@ func (v View) Trace(from PortKey, to netip.Addr) []string {
 	}
 	hops = append(hops, fmt.Sprintf("Size: IP packets of up to %d bytes pass. Larger ones are dropped (oversized).", network.MTU))
 	if mac == dataplane.GatewayMAC(port.VNI) {
-		if network.Router == 0 {
-			return append(hops, fmt.Sprintf("Dropped (unknown): VNI %d has no router on this node.", port.VNI))
-		}
-		return append(hops, v.deliver(port.VNI, network.Router, mac, "the router of the Network. Its routes and filters decide about the rest of the way"))
+		return append(hops, v.leave(port, network, to))
 	}
 	place := v.Places[PlaceKey{port.VNI, mac}]
 	if place.Interface != 0 {
-		return append(hops, v.deliver(port.VNI, place.Interface, mac, "the pod"))
+		return append(hops, v.deliver(port.VNI, place.Interface, mac))
 	}
 	return append(hops, v.encapsulate(port.VNI, place.Node)...)
 }
@@ -96,11 +92,28 @@ func (v View) resolve(vni int32, n Network, ip netip.Addr) (mac dataplane.MAC, k
 }
 
 // deliver to a port of this node. Its index may belong to another pod by now.
-func (v View) deliver(vni int32, index uint32, mac dataplane.MAC, receiver string) string {
+func (v View) deliver(vni int32, index uint32, mac dataplane.MAC) string {
 	if port, known := v.Ports[index]; !known || port.VNI != vni || port.MAC != mac {
 		return fmt.Sprintf("Dropped (unknown): the tables lead to %s, which is not the port of %s on VNI %d.", v.Name(index), mac, vni)
 	}
-	return fmt.Sprintf("Delivered by %s to %s.", v.Name(index), receiver)
+	return fmt.Sprintf("Delivered by %s to the pod.", v.Name(index))
+}
+
+// leave the Network through the gateway.
+func (v View) leave(port Port, n Network, to netip.Addr) string {
+	switch {
+	case to == n.Gateway || to.IsLinkLocalUnicast() && to.Is6():
+		return "Dropped (unknown), unless it is an ICMP echo request for the gateway: the programs answer those."
+	case netip.PrefixFrom(n.Gateway, n.Bits).Contains(to):
+		return fmt.Sprintf("Dropped (unknown): %s is an address of the Network, and the gateway leads to the outside only.", to)
+	case !port.Transit.IsValid():
+		return "Dropped (unknown): the port has no transit address, because all of --transit-cidr are taken."
+	case v.Gateway == 0:
+		return "Dropped (unknown): the agent has not configured the programs yet."
+	case !n.Egress:
+		return "Dropped (egress): the Network has egress None."
+	}
+	return fmt.Sprintf("Sent by %s as %s. The rules of the node decide about the rest of the way, and the node applies NAT.", v.Name(v.Gateway), port.Transit)
 }
 
 func (v View) encapsulate(vni int32, node netip.Addr) []string {

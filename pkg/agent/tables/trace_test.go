@@ -9,9 +9,9 @@ import (
 
 // view has the maps of the world's node. Interface 2 leads to other nodes, and 3 is the VXLAN device.
 func (w *world) view() View {
-	v := View{Ports: w.maps.Ports, Places: w.maps.Places, Networks: w.maps.Networks, Nodes: map[netip.Addr]Wire{}, VXLAN: 3, UDP: 4789,
+	v := View{Ports: w.maps.Ports, Places: w.maps.Places, Networks: w.maps.Networks, Nodes: map[netip.Addr]Wire{}, VXLAN: 3, UDP: 4789, Gateway: 9,
 		Name: func(index uint32) string {
-			return map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2a", 8: "pod2b", 9: "rt1001"}[index]
+			return map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2a", 8: "pod2b", 9: "pod2gw"}[index]
 		}}
 	if w.local.Is4() {
 		v.Local = w.local
@@ -26,7 +26,8 @@ func TestTrace(t *testing.T) {
 	const (
 		blue   = "node 10.0.0.1\nnodes s1 10.0.0.2\nnetwork blue 1001 192.168.0.0/24\npod a blue=192.168.0.2\nport 7 u-a blue\n"
 		sender = "Sender: pod2a may send on VNI 1001 as 192.168.0.2 with MAC 0a:58:c0:a8:00:02. Other sources are dropped (mac, ip, arp, nd).\n"
-		router = "Sender: rt1001 is the router of VNI 1001. It may send for every address with MAC 02:00:5e:00:03:e9. Other MAC addresses are dropped (mac, arp).\n"
+		nat    = blue + "network blue 1001 192.168.0.0/24 egress=NAT\n"
+		inside = "Dropped (unknown): 192.168.0.3 is an address of the Network, and the gateway leads to the outside only."
 		size   = "Size: IP packets of up to 1450 bytes pass. Larger ones are dropped (oversized).\n"
 		third  = "Neighbour: 192.168.0.3 has MAC 0a:58:c0:a8:00:03. The programs answer the sender's question themselves.\n"
 		nobody = `Neighbour: nobody has %s on VNI 1001. If a route of the pod has it on the link, the pod's question is dropped (unknown).
@@ -63,21 +64,25 @@ func TestTrace(t *testing.T) {
 		{"IPv6 from a pod that has IPv4", blue, 7, "2001:db8::1", sender + "Dropped (unknown): nobody has 2001:db8::1 on VNI 1001, and the sender has no gateway for it.", nil},
 		{"an address that ends as another one", ipv6, 7, "2001:db8::3", from6 + `Neighbour: nobody has 2001:db8::3 on VNI 1001. If a route of the pod has it on the link, the pod's question is dropped (unknown).
 			Route: if the pod's route leads to the gateway, the packet leaves for fd12::1 with MAC 02:00:5e:00:03:e9.
-			` + size + "Dropped (unknown): VNI 1001 has no router on this node.", nil},
-		{"the gateway", blue + "router 9 1001\n", 7, "192.168.0.1", sender + "Neighbour: 192.168.0.1 has MAC 02:00:5e:00:03:e9. The programs answer the sender's question themselves.\n" + size +
-			"Delivered by rt1001 to the router of the Network. Its routes and filters decide about the rest of the way.", nil},
-		{"the outside", blue + "router 9 1001\n", 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size +
-			"Delivered by rt1001 to the router of the Network. Its routes and filters decide about the rest of the way.", nil},
-		{"the outside without a router", blue, 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size + "Dropped (unknown): VNI 1001 has no router on this node.", nil},
-		{"the router to a pod", local + "router 9 1001\n", 9, "192.168.0.3", router + third + size + "Delivered by pod2b to the pod.", nil},
-		{"the router to nobody", local + "router 9 1001\n", 9, "192.168.0.4", router + "Dropped (unknown): nobody has 192.168.0.4 on VNI 1001, and the sender has no gateway for it.", nil},
+			` + size + "Dropped (egress): the Network has egress None.", nil},
+		{"the gateway", blue, 7, "192.168.0.1", sender + "Neighbour: 192.168.0.1 has MAC 02:00:5e:00:03:e9. The programs answer the sender's question themselves.\n" + size +
+			"Dropped (unknown), unless it is an ICMP echo request for the gateway: the programs answer those.", nil},
+		{"the outside", nat, 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size +
+			"Sent by pod2gw as 100.64.0.7. The rules of the node decide about the rest of the way, and the node applies NAT.", nil},
+		{"the outside without egress", blue, 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size + "Dropped (egress): the Network has egress None.", nil},
+		{"the outside without a transit address", nat, 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size +
+			"Dropped (unknown): the port has no transit address, because all of --transit-cidr are taken.", func(v View) {
+			p := v.Ports[7]
+			p.Transit = netip.Addr{}
+			v.Ports[7] = p
+		}},
 		{"itself", blue, 7, "192.168.0.2", sender + "Delivered in the sender itself: 192.168.0.2 is its own address, so the packet does not reach the programs.", nil},
 		{"a group", blue, 7, "224.0.0.251", sender + "Dropped (multicast): 224.0.0.251 is a group. The programs flood nothing.", nil},
 		{"a pod of another Network", blue + "network green 1002 192.168.0.0/24\npod g green=192.168.0.3\nport 8 u-g green\n", 7, "192.168.0.3",
-			sender + fmt.Sprintf(nobody, "192.168.0.3") + size + "Dropped (unknown): VNI 1001 has no router on this node.", nil},
+			sender + fmt.Sprintf(nobody, "192.168.0.3") + size + inside, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld()
+			w := withTransits(24)
 			for line := range strings.Lines(tt.in) {
 				w.apply(t, w.event(t, line))
 			}
@@ -92,12 +97,17 @@ func TestTrace(t *testing.T) {
 
 // The agent sets the device first: without one, nothing leaves the node.
 func TestTraceBeforeConfiguration(t *testing.T) {
-	w := newWorld()
+	w := withTransits(24)
 	for _, line := range []string{"node 10.0.0.1", "nodes s1 10.0.0.2", "network blue 1001 192.168.0.0/24", "pod a blue=192.168.0.2", "port 7 u-a blue", "slice blue 1 192.168.0.3=10.0.0.2"} {
 		w.apply(t, w.event(t, line))
 	}
 	v := w.view()
-	v.VXLAN, v.Local = 0, netip.Addr{}
-	lines := v.Trace(7, netip.MustParseAddr("192.168.0.3"))
-	expect(t, lines[len(lines)-1], "Dropped without a count: the agent has not configured the programs yet.")
+	v.VXLAN, v.Gateway, v.Local = 0, 0, netip.Addr{}
+	for to, want := range map[string]string{
+		"192.168.0.3": "Dropped without a count: the agent has not configured the programs yet.",
+		"9.9.9.9":     "Dropped (unknown): the agent has not configured the programs yet.",
+	} {
+		lines := v.Trace(7, netip.MustParseAddr(to))
+		expect(t, lines[len(lines)-1], want)
+	}
 }

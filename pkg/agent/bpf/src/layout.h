@@ -10,13 +10,16 @@ struct address {
 	__u32 word[4];
 };
 
-/* ports: the host's end of the veth of each pod and each router, by interface index. */
+/* ports: the host's end of the veth of each pod, by interface index. */
 struct port {
 	__u32 vni;
 	__u8 mac[6];
-	__u16 router; /* 1: sends for everybody, with the gateway's MAC */
+	__u16 zero;
 	struct address ip;
+	struct address transit; /* that the node sees instead of ip; zero: none is free */
 };
+
+/* transits: the interface of the port with that transit address, by address. */
 
 /* places: where the owner of a MAC address is. */
 struct place_key {
@@ -34,10 +37,10 @@ struct place {
 /* networks, by VNI. */
 struct network {
 	__u32 mtu;
-	__u32 router; /* interface; 0: none */
-	struct address gateway;
+	__u32 bits; /* of the CIDR that has the gateway; 96 more for IPv4, as its addresses are mapped */
+	struct address gateway; /* zero: none */
 	__u8 mac[6]; /* of the gateway, the same on every node */
-	__u16 zero;
+	__u16 egress; /* 1: packets may leave through the gateway */
 };
 
 /* nodes: who may send VXLAN, and the interface that leads there. */
@@ -49,9 +52,10 @@ struct node {
 /* config has one entry. */
 struct config {
 	struct address local; /* of this node, that VXLAN packets have; zero: unknown */
-	__u32 vxlan;  /* interface of the VXLAN device */
-	__u16 port;   /* of UDP, in the order of the wire */
-	__u16 zero;
+	__u32 vxlan;   /* interface of the VXLAN device */
+	__u32 gateway; /* interface pod2gw */
+	__u16 port;    /* of UDP, in the order of the wire */
+	__u8 mac[6];   /* of pod2gw */
 };
 
 /* drops: dropped packets, on each CPU. */
@@ -76,4 +80,5 @@ enum reason {
 	VXLAN,        /* VXLAN of a sender that is not a node */
 	INJECTED,     /* put onto a port or the wire by a program of the node */
 	FAILED,       /* the kernel could not rewrite the packet */
+	EGRESS,       /* to the outside of a Network without egress */
 };

@@ -81,7 +81,7 @@ static __always_inline int check_ipv6(struct __sk_buff *skb, const struct port *
 		return PROTOCOL;
 	interface_id(id, port->mac);
 	copy_words(from, ip->saddr.in6_u.u6_addr32);
-	own = port->router || same_address((struct address *)from, &port->ip) ||
+	own = same_address((struct address *)from, &port->ip) ||
 	      (is_link_local(from) && from[2] == id[0] && from[3] == id[1]);
 	unspecified = is_zero(from);
 	next = ip->nexthdr;
@@ -94,8 +94,7 @@ static __always_inline int check_ipv6(struct __sk_buff *skb, const struct port *
 		offset += 8;
 	}
 	/* These could hide an advertisement, and pods do not need them. */
-	if (next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_DSTOPTS || next == IPPROTO_FRAGMENT ||
-	    next == IPPROTO_AH || next == IPPROTO_MH)
+	if (is_extension(next))
 		return multicast ? MULTICAST : EXTENSION;
 	if (next == IPPROTO_ICMPV6 && fragment < 2) {
 		rest = at(skb, offset, 1);

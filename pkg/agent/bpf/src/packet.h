@@ -62,6 +62,13 @@ static __always_inline void map_address(struct address *a, __u32 ipv4)
 	a->word[3] = ipv4;
 }
 
+/* is_extension says whether an IPv6 header is one that the programs do not look behind. */
+static __always_inline int is_extension(__u8 next)
+{
+	return next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_DSTOPTS || next == IPPROTO_FRAGMENT ||
+	       next == IPPROTO_AH || next == IPPROTO_MH;
+}
+
 /* byte_at an offset; 0 if the packet is shorter. */
 static __always_inline __u8 byte_at(struct __sk_buff *skb, __u32 offset)
 {
@@ -100,7 +107,7 @@ static __always_inline int check_ipv4(struct __sk_buff *skb, const struct port *
 		return TRUNCATED;
 	if (ip->version != 4)
 		return PROTOCOL;
-	return port->router || (is_mapped(&port->ip) && ip->saddr == port->ip.word[3]) ? 0 : IP;
+	return is_mapped(&port->ip) && ip->saddr == port->ip.word[3] ? 0 : IP;
 }
 
 static __always_inline int is_ours(const struct outer *out, const struct address *local, __u16 port)

@@ -2,74 +2,16 @@
  * writes the maps, and everything that they do not know is dropped and counted.
  *
  *	pod a -- veth --> from_port --+--> pod b, on this node
- *	                              +--> the router of the Network
+ *	                              +--> NAT --> pod2gw, by which the node routes it to the outside
  *	                              +--> VXLAN --> to_wire --> eth0
  *	eth0 --> from_wire ---------------> pod b
  *	vxlan device --> from_vxlan ------> pod b, for packets that from_wire leaves to the kernel
- *	a program of the node --> to_port -x, to_wire -x, loopback -x
+ *	the node's routes --> pod2gw --> to_gateway --> pod2gwp --> from_gateway --> NAT --> pod a
+ *	a program of the node --> to_port -x, to_gateway -x, to_wire -x, loopback -x
  *
  * Two Networks with one CIDR are two VNIs. Nothing else tells them apart.
  */
-#include "neighbour.h"
-
-#define TABLE(name, kind, size, key_type, value_type)                  \
-	struct {                                                       \
-		__uint(type, kind);                                    \
-		__uint(max_entries, size);                             \
-		__uint(map_flags, kind == BPF_MAP_TYPE_ARRAY ? 0 : BPF_F_NO_PREALLOC); \
-		__type(key, key_type);                                 \
-		__type(value, value_type);                             \
-	} name SEC(".maps")
-
-TABLE(ports, BPF_MAP_TYPE_HASH, 4096, __u32, struct port);
-TABLE(places, BPF_MAP_TYPE_HASH, 1 << 18, struct place_key, struct place);
-TABLE(networks, BPF_MAP_TYPE_HASH, 1 << 14, __u32, struct network);
-TABLE(nodes, BPF_MAP_TYPE_HASH, 1 << 15, struct address, struct node);
-TABLE(config, BPF_MAP_TYPE_ARRAY, 1, __u32, struct config);
-TABLE(drops, BPF_MAP_TYPE_PERCPU_HASH, 1 << 14, struct drop_key, __u64);
-
-static __always_inline int drop(struct __sk_buff *skb, __u32 vni, __u32 reason)
-{
-	struct drop_key key = {.vni = vni, .interface = skb->ifindex, .reason = reason};
-	__u64 none = 0, *count = bpf_map_lookup_elem(&drops, &key);
-
-	if (!count) {
-		bpf_map_update_elem(&drops, &key, &none, BPF_NOEXIST);
-		count = bpf_map_lookup_elem(&drops, &key);
-	}
-	if (count)
-		(*count)++;
-	return TC_ACT_SHOT;
-}
-
-static __always_inline struct config *settings(void)
-{
-	__u32 first = 0;
-
-	return bpf_map_lookup_elem(&config, &first);
-}
-
-static __always_inline struct place *place_of(__u32 vni, const __u8 *mac)
-{
-	struct place_key key = {.vni = vni};
-
-	copy_mac(key.mac, mac);
-	return bpf_map_lookup_elem(&places, &key);
-}
-
-/* deliver to a pod or router of this node. An index may have been used again since the place
- * was written, so the port must still be that of the destination. */
-static __always_inline int deliver(struct __sk_buff *skb, __u32 vni, __u32 interface, const __u8 *mac)
-{
-	struct port *port = bpf_map_lookup_elem(&ports, &interface);
-
-	if (!port || port->vni != vni || !same_mac(port->mac, mac))
-		return drop(skb, vni, UNKNOWN);
-	/* The host's end of a veth has another MAC, so the packet counts as for another host. Older kernels
-	 * keep that when they redirect it. */
-	bpf_skb_change_type(skb, PACKET_HOST);
-	return bpf_redirect_peer(interface, 0);
-}
+#include "gateway.h"
 
 /* by_device lets the kernel's VXLAN device encapsulate. */
 static __always_inline int by_device(struct __sk_buff *skb, __u32 vni, const struct address *to, const struct config *c)
@@ -121,7 +63,7 @@ static __always_inline int encapsulate(struct __sk_buff *skb, __u32 vni, const s
 	return bpf_redirect_neigh(node->interface, 0, 0, 0);
 }
 
-/* from_port sees each packet that a pod or a router sends. */
+/* from_port sees each packet that a pod sends. */
 SEC("tc")
 int from_port(struct __sk_buff *skb)
 {
@@ -131,6 +73,7 @@ int from_port(struct __sk_buff *skb)
 	struct neighbour neighbour = {};
 	struct ethhdr eth, *head;
 	struct place *place;
+	__u64 flags = 0;
 	int verdict;
 	__u32 vni;
 
@@ -174,8 +117,10 @@ int from_port(struct __sk_buff *skb)
 		return drop(skb, vni, MULTICAST);
 	if (wire_size(skb, eth.h_proto) > network->mtu)
 		return drop(skb, vni, OVERSIZED);
-	if (same_mac(eth.h_dest, network->mac))
-		return deliver(skb, vni, network->router, eth.h_dest);
+	if (same_mac(eth.h_dest, network->mac)) {
+		verdict = to_outside(skb, &port, network, &eth, &interface, &flags);
+		return verdict ? drop(skb, vni, verdict) : bpf_redirect(interface, flags);
+	}
 	place = place_of(vni, eth.h_dest);
 	if (!place)
 		return drop(skb, vni, UNKNOWN);

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -38,24 +37,6 @@ func newSet(table *nftables.Table, name, kind string) (*nftables.Set, error) {
 		set.KeyType = nftables.MustConcatSetType(parts...)
 	}
 	return set, nil
-}
-
-// elementsOf converts texts to elements and passes them to use in chunks.
-func elementsOf(set *nftables.Set, kind string, texts []string, use func(*nftables.Set, []nftables.SetElement) error) error {
-	for some := range slices.Chunk(texts, chunk) {
-		var elements []nftables.SetElement
-		for _, text := range some {
-			key, err := elementKey(kind, text)
-			if err != nil {
-				return fmt.Errorf("set %s: element %s: %w", set.Name, text, err)
-			}
-			elements = append(elements, nftables.SetElement{Key: key})
-		}
-		if err := use(set, elements); err != nil {
-			return fmt.Errorf("set %s: %w", set.Name, err)
-		}
-	}
-	return nil
 }
 
 // elementKey of an element in the syntax of nft. Each joined part takes whole registers.
@@ -95,33 +76,4 @@ func elementKey(kind, text string) ([]byte, error) {
 		}
 	}
 	return key, nil
-}
-
-// elementTexts are in order. Of a set with an unknown type, the text is the bytes in hex.
-func elementTexts(kind string, elements []nftables.SetElement) []string {
-	var texts []string
-	for _, e := range elements {
-		var parts []string
-		key := e.Key
-		for part := range strings.SplitSeq(kind, " . ") {
-			size := int(datatypes[part].Bytes)
-			if size == 0 || size > len(key) {
-				parts = append(parts, fmt.Sprintf("%x", key))
-				break
-			}
-			switch b := key[:size]; part {
-			case "integer":
-				parts = append(parts, strconv.Itoa(int(binary.BigEndian.Uint32(append([]byte{0}, b...)))))
-			case "inet_service":
-				parts = append(parts, strconv.Itoa(int(binary.BigEndian.Uint16(b))))
-			default:
-				ip, _ := netip.AddrFromSlice(b)
-				parts = append(parts, ip.String())
-			}
-			key = key[min((size+3)&^3, len(key)):]
-		}
-		texts = append(texts, strings.Join(parts, " . "))
-	}
-	slices.Sort(texts)
-	return texts
 }

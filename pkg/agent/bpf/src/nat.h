@@ -1,0 +1,165 @@
+/* NAT between the address of a pod and its transit address, one for one and without state. The node
+ * routes the transit address, and has the state of connections.
+ *
+ *	192.168.0.2 of the pod <--> 100.64.0.17 on the node <--> the address of the node
+ */
+#include "tables.h"
+
+struct transport {
+	__u32 start;   /* offset of its header */
+	__u8 protocol, ipv6;
+	__u8 later;    /* a fragment other than the first: it has no such header */
+};
+
+/* find_transport returns 0, or why the packet is dropped. */
+static __always_inline int find_transport(struct __sk_buff *skb, __u16 type, struct transport *t)
+{
+	__u32 start = sizeof(struct ethhdr);
+	struct ipv6hdr ip6;
+	struct iphdr ip;
+	__u8 fragment[8];
+
+	if (type != bpf_htons(ETH_P_IPV6)) {
+		if (bpf_skb_load_bytes(skb, start, &ip, sizeof(ip)) || ip.ihl < 5)
+			return TRUNCATED;
+		t->start = start + ip.ihl * 4;
+		t->protocol = ip.protocol;
+		t->later = !!(ip.frag_off & bpf_htons(0x1fff));
+		return 0;
+	}
+	if (bpf_skb_load_bytes(skb, start, &ip6, sizeof(ip6)))
+		return TRUNCATED;
+	t->ipv6 = 1;
+	t->start = start + sizeof(ip6);
+	t->protocol = ip6.nexthdr;
+	if (t->protocol == IPPROTO_FRAGMENT) {
+		if (bpf_skb_load_bytes(skb, t->start, fragment, sizeof(fragment)))
+			return TRUNCATED;
+		t->start += sizeof(fragment);
+		t->protocol = fragment[0];
+		t->later = fragment[2] || fragment[3] & 0xf8;
+	}
+	return is_extension(t->protocol) ? EXTENSION : 0;
+}
+
+/* checksum_of a protocol: the offset in its header of a checksum that covers the addresses; 0: it has none. */
+static __always_inline __u32 checksum_of(const struct transport *t)
+{
+	switch (t->protocol) {
+	case IPPROTO_TCP:
+		return 16;
+	case IPPROTO_UDP:
+	case IPPROTO_UDPLITE:
+	case IPPROTO_DCCP:
+		return 6;
+	case IPPROTO_ICMPV6:
+		return t->ipv6 ? 2 : 0;
+	}
+	return 0;
+}
+
+/* is_error says whether the message is an ICMP error, which quotes a packet. */
+static __always_inline int is_error(const struct transport *t, __u8 type)
+{
+	if (t->later)
+		return 0;
+	if (t->ipv6)
+		return t->protocol == IPPROTO_ICMPV6 && type < 128;
+	return t->protocol == IPPROTO_ICMP && (type == 3 || type == 4 || type == 5 || type == 11 || type == 12);
+}
+
+static __always_inline long get_address(struct __sk_buff *skb, const struct transport *t, __u32 offset, struct address *a)
+{
+	__u32 ipv4 = 0;
+	long failed;
+
+	if (t->ipv6)
+		return bpf_skb_load_bytes(skb, offset, a, sizeof(*a));
+	failed = bpf_skb_load_bytes(skb, offset, &ipv4, sizeof(ipv4));
+	map_address(a, ipv4);
+	return failed;
+}
+
+static __always_inline __u32 source_of(const struct transport *t) { return t->ipv6 ? 8 : 12; }
+static __always_inline __u32 destination_of(const struct transport *t) { return t->ipv6 ? 24 : 16; }
+
+/* put an address at an offset. The checksum of an IPv4 header changes with it. */
+static __always_inline long put_address(struct __sk_buff *skb, const struct transport *t, __u32 offset, const struct address *to, __u64 flags)
+{
+	if (t->ipv6)
+		return bpf_skb_store_bytes(skb, offset, to, sizeof(*to), flags);
+	return bpf_skb_store_bytes(skb, offset, &to->word[3], sizeof(to->word[3]), 0);
+}
+
+/* translate the source or the destination of a packet. A packet that an ICMP error quotes went the other way, so
+ * there it is the other address. The checksum of what follows the quoted IP header stays: nobody checks it. It returns
+ * 0, or why the packet is dropped. */
+static __always_inline int translate(struct __sk_buff *skb, const struct transport *t, int source, struct address *from, struct address *to)
+{
+	__u32 address = sizeof(struct ethhdr) + (source ? source_of(t) : destination_of(t));
+	__u32 quoted = t->start + 8, quoted_address = quoted + (source ? destination_of(t) : source_of(t));
+	__u32 checksum = t->later ? 0 : checksum_of(t), diff = bpf_csum_diff(from->word, sizeof(*from), to->word, sizeof(*to), 0);
+	struct address is;
+
+	/* An IPv6 header has no checksum. If the kernel has one of the whole packet, it follows both changes. */
+	if (put_address(skb, t, address, to, BPF_F_RECOMPUTE_CSUM) || (!t->ipv6 && bpf_l3_csum_replace(skb, sizeof(struct ethhdr) + 10, 0, diff, 0)))
+		return FAILED;
+	if (checksum && bpf_l4_csum_replace(skb, t->start + checksum, 0, diff, BPF_F_PSEUDO_HDR | (t->protocol == IPPROTO_UDP ? BPF_F_MARK_MANGLED_0 : 0)))
+		return TRUNCATED;
+	if (!is_error(t, byte_at(skb, t->start)))
+		return 0;
+	if (get_address(skb, t, quoted_address, &is))
+		return TRUNCATED;
+	if (!same_address(&is, from))
+		return 0; /* the conntrack of the node drops it */
+	if (put_address(skb, t, quoted_address, to, 0))
+		return FAILED;
+	/* The checksum of ICMP covers the quoted IPv4 header, in which both changes cancel each other out. */
+	return (t->ipv6 ? bpf_l4_csum_replace(skb, t->start + 2, 0, diff, 0) : bpf_l3_csum_replace(skb, quoted + 10, 0, diff, 0)) ? FAILED : 0;
+}
+
+/* is_inside says whether an address is in the CIDR of the Network. */
+static __always_inline int is_inside(const struct address *a, const struct network *network)
+{
+	__u32 bits = network->bits, differ = 0;
+
+	for (int i = 0; i < 4; i++) {
+		__u32 n = bits > 32 ? 32 : bits;
+
+		differ |= (a->word[i] ^ network->gateway.word[i]) & (n ? bpf_htonl(~0U << (32 - n)) : 0);
+		bits -= n;
+	}
+	return !differ;
+}
+
+/* answer_echo: the gateway answers ICMP echo requests. It answers each fragment of one for itself: the asker puts
+ * them together. It returns 0, or why the packet is dropped. */
+static __always_inline int answer_echo(struct __sk_buff *skb, const struct transport *t, const struct ethhdr *eth)
+{
+	__u8 request = t->ipv6 ? 128 : 8, reply = t->ipv6 ? 129 : 0;
+	__u32 addresses = sizeof(*eth) + source_of(t), size = t->ipv6 ? 16 : 4;
+	struct ethhdr *head;
+	__u32 *word;
+
+	if (t->protocol != (t->ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP) || (!t->later && byte_at(skb, t->start) != request))
+		return UNKNOWN;
+	if (!t->later && (bpf_l4_csum_replace(skb, t->start + 2, bpf_htons(request << 8), bpf_htons(reply << 8), 2) ||
+			  bpf_skb_store_bytes(skb, t->start, &reply, 1, 0)))
+		return TRUNCATED;
+	word = at(skb, addresses, 2 * size);
+	if (!word)
+		return TRUNCATED;
+	for (__u32 i = 0; i < 4; i++)
+		if (i < size / 4) {
+			__u32 source = word[i];
+
+			word[i] = word[i + size / 4];
+			word[i + size / 4] = source;
+		}
+	head = at(skb, 0, sizeof(*head));
+	if (!head)
+		return TRUNCATED;
+	copy_mac(head->h_dest, eth->h_source);
+	copy_mac(head->h_source, eth->h_dest);
+	return 0;
+}
