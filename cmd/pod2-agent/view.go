@@ -24,6 +24,7 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+	"github.com/pod2/pod2/pkg/network/addressslice"
 )
 
 // resyncCaches is how often informers repeat unchanged objects. 0 is never: the handlers
@@ -93,7 +94,7 @@ func newView(c clients, node string, e events, wake func()) *view {
 	v.apis = watch(discoveryinformers.NewFilteredEndpointSliceInformer(c.kube, metav1.NamespaceDefault, resyncCaches, nil, func(o *metav1.ListOptions) {
 		o.LabelSelector = discoveryv1.LabelServiceName + "=kubernetes"
 	}), endpoints, ring, ring)
-	v.nodes = watchSlices(c, metav1.NamespaceAll, samplecrdv1.NodesLabel+"=true", "",
+	v.nodes = watchSlices(c, addressslice.NodesNamespace, samplecrdv1.NodesLabel+"=true", "",
 		func(s dataplane.Slice) { e.SetSlice(s); wake() }, func(s dataplane.Slice) { e.DeleteSlice(s); wake() })
 	return v
 }

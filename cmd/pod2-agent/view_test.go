@@ -66,7 +66,7 @@ func TestSelectors(t *testing.T) {
 	}
 	for _, want := range []string{`pods in "" with samplecrd.k8s.io/managed=true and spec.nodeName=n1`, `nodes in "" with  and metadata.name=n1`,
 		`endpointslices in "default" with kubernetes.io/service-name=kubernetes and `,
-		`addressslices in "" with samplecrd.k8s.io/nodes=true and `, `addressslices in "default" with samplecrd.k8s.io/network=blue and `} {
+		`addressslices in "kube-system" with samplecrd.k8s.io/nodes=true and `, `addressslices in "default" with samplecrd.k8s.io/network=blue and `} {
 		if !watched[want] {
 			t.Errorf("does not watch %s", want)
 		}

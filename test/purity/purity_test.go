@@ -32,7 +32,7 @@ var allowed = []string{
 	"github.com/robfig/cron/v3",
 
 	"github.com/pod2/pod2/internal/shorten", "github.com/pod2/pod2/pkg/apis/", "github.com/pod2/pod2/pkg/ipam", "github.com/pod2/pod2/pkg/attachment", "github.com/pod2/pod2/pkg/plan", "github.com/pod2/pod2/pkg/ordinals",
-	"github.com/pod2/pod2/pkg/network", "github.com/pod2/pod2/pkg/pod2", "github.com/pod2/pod2/pkg/network/multus",
+	"github.com/pod2/pod2/pkg/network", "github.com/pod2/pod2/pkg/pod2", "github.com/pod2/pod2/pkg/network/multus", "github.com/pod2/pod2/pkg/network/addressslice",
 	"github.com/pod2/pod2/pkg/agent/dataplane",
 
 	// Only its messages: impure lists its other names.

@@ -14,6 +14,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network/addressslice"
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
@@ -50,20 +51,9 @@ type Node struct {
 	Addresses []netip.Addr
 }
 
-// NodeOf returns the addresses of a node: internal before external, and IPv4 before IPv6.
-// Dual-stack nodes list them in any order, and all nodes must send VXLAN over one family.
+// NodeOf returns the addresses of a node, the preferred one first.
 func NodeOf(node *corev1.Node) Node {
-	n := Node{Name: node.Name}
-	for _, next := range []struct{ internal, is4 bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
-		for _, a := range node.Status.Addresses {
-			ip, err := netip.ParseAddr(a.Address)
-			ip = ip.Unmap()
-			if err == nil && (a.Type == corev1.NodeInternalIP) == next.internal && ip.Is4() == next.is4 && !slices.Contains(n.Addresses, ip) {
-				n.Addresses = append(n.Addresses, ip)
-			}
-		}
-	}
-	return n
+	return Node{Name: node.Name, Addresses: addressslice.NodeAddresses(node)}
 }
 
 // Network is an Overlay Network that has its VNI. An AddressSlice has its properties.

@@ -13,14 +13,7 @@ import (
 )
 
 var datatypes = map[string]nftables.SetDatatype{
-	"integer":   integer(3), // a VNI
 	"ipv4_addr": nftables.TypeIPAddr, "ipv6_addr": nftables.TypeIP6Addr, "inet_service": nftables.TypeInetService,
-}
-
-func integer(bytes uint32) nftables.SetDatatype {
-	t := nftables.TypeInteger
-	t.Bytes = bytes
-	return t
 }
 
 func newSet(table *nftables.Table, name, kind string) (*nftables.Set, error) {
@@ -49,12 +42,6 @@ func elementKey(kind, text string) ([]byte, error) {
 	for i, part := range parts {
 		var b []byte
 		switch kinds[i] {
-		case "integer":
-			number, err := strconv.ParseUint(part, 10, 24)
-			if err != nil {
-				return nil, err
-			}
-			b = binary.BigEndian.AppendUint32(nil, uint32(number))[1:]
 		case "inet_service":
 			port, err := strconv.ParseUint(part, 10, 16)
 			if err != nil {

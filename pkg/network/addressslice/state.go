@@ -2,6 +2,7 @@ package addressslice
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,7 @@ func NodeAddresses(node *corev1.Node) []netip.Addr {
 		for _, a := range node.Status.Addresses {
 			ip, err := netip.ParseAddr(a.Address)
 			ip = ip.Unmap()
-			if err == nil && (a.Type == corev1.NodeInternalIP) == next.internal && ip.Is4() == next.is4 {
+			if err == nil && (a.Type == corev1.NodeInternalIP) == next.internal && ip.Is4() == next.is4 && !slices.Contains(addresses, ip) {
 				addresses = append(addresses, ip)
 			}
 		}
