@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,6 @@ import (
 	"github.com/pod2/pod2/pkg/agent/cni"
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/ipam"
 	"github.com/pod2/pod2/test/bench/measure"
 )
@@ -26,8 +26,8 @@ import (
 const space = "default"
 
 // newNetwork as agents read it.
-func newNetwork(name string, vni int32, cidr string) dataplane.Network {
-	n := dataplane.Network{Namespace: space, Name: name, VNI: vni, CIDR: netip.MustParsePrefix(cidr), MTU: underlayMTU - 50, Egress: true}
+func newNetwork(name, cidr string) dataplane.Network {
+	n := dataplane.Network{Namespace: space, Name: name, VNI: 70000, CIDR: netip.MustParsePrefix(cidr), MTU: underlayMTU - 50, Egress: true}
 	n.Gateway, _ = ipam.DefaultGateway(n.CIDR)
 	return n
 }
@@ -35,7 +35,7 @@ func newNetwork(name string, vni int32, cidr string) dataplane.Network {
 func macOf(ip netip.Addr) dataplane.MAC { return measure.Must(dataplane.ParseMAC(ipam.MAC(ip))) }
 
 // big is the Network of the pods of other nodes.
-var big = newNetwork("big", 70002, "10.0.0.0/8")
+var big = newNetwork("big", "10.0.0.0/8")
 
 // far is a node that exists only by name.
 var far = dataplane.Node{Name: "far1", Addresses: []netip.Addr{netip.MustParseAddr("10.9.9.1")}}
@@ -50,8 +50,8 @@ func (b *bench) setUp(ctx context.Context) {
 		b.createNode(ctx, n.name, n.ip)
 	}
 	b.createNode(ctx, far.Name, far.Addresses[0])
-	blue, v6 := newNetwork("blue", 70001, "192.168.0.0/16"), newNetwork("v6", 70003, "fd00:10::/64")
-	for _, n := range []dataplane.Network{blue, v6, big} {
+	blue, v6 := newNetwork("blue", "192.168.0.0/16"), newNetwork("v6", "fd00:10::/64")
+	for _, n := range []*dataplane.Network{&blue, &v6, &big} {
 		b.createNetwork(ctx, n)
 	}
 	for _, n := range b.lab.nodes {
@@ -80,7 +80,7 @@ func (b *bench) setUp(ctx context.Context) {
 	connected(ctx, b.pods["a6"].namespace, b.pods["b6"].ip)
 }
 
-// createNode makes an unschedulable Node, and tells the agents of it. KWOK makes it Ready, like any Node, and does not
+// createNode makes an unschedulable Node. KWOK makes it Ready, like any Node, and does not
 // change its address.
 func (b *bench) createNode(ctx context.Context, name string, ip netip.Addr) {
 	measure.Must(b.Kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
@@ -88,29 +88,28 @@ func (b *bench) createNode(ctx context.Context, name string, ip netip.Addr) {
 		Spec:       corev1.NodeSpec{Unschedulable: true},
 		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip.String()}}},
 	}, metav1.CreateOptions{}))
-	b.locate(ctx, "nodes.0", "", ip, ip)
 }
 
-// createNetwork in the state in which the controller leaves it: with its VNI, its gateway and an AddressSlice.
-func (b *bench) createNetwork(ctx context.Context, n dataplane.Network) {
+// createNetwork returns once the controller has given it a VNI.
+func (b *bench) createNetwork(ctx context.Context, n *dataplane.Network) {
 	networks := b.Sample.SamplecrdV1().Networks(space)
-	object := measure.Must(networks.Create(ctx, &samplecrdv1.Network{
+	measure.Must(networks.Create(ctx, &samplecrdv1.Network{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: samplecrdv1.NetworkSpec{CIDR: n.CIDR.String()},
 	}, metav1.CreateOptions{}))
-	object.Status.VNI, object.Status.Gateway = n.VNI, n.Gateway.String()
-	measure.Must(networks.UpdateStatus(ctx, object, metav1.UpdateOptions{}))
-	b.describe(ctx, n)
+	measure.Until(ctx, 10*time.Millisecond, "the VNI of a Network", func() bool {
+		n.VNI = measure.Must(networks.Get(ctx, n.Name, metav1.GetOptions{})).Status.VNI
+		return n.VNI != 0
+	})
 }
 
-// create a pod that has its published address and no node yet.
+// create a pod, and wait until the controller has published its address. It has no node yet.
 func (b *bench) create(ctx context.Context, name string, n dataplane.Network, ip netip.Addr) *corev1.Pod {
-	return measure.Must(b.Kube.CoreV1().Pods(space).Create(ctx, &corev1.Pod{
+	pods := b.Kube.CoreV1().Pods(space)
+	pod := measure.Must(pods.Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{samplecrdv1.ManagedLabel: "true", "app": "web"},
 			Annotations: map[string]string{
-				samplecrdv1.NetworksAnnotation: n.Name,
-				samplecrdv1.AddressesAnnotation: attachment.FormatAddresses(map[string]attachment.Address{n.Name: {
-					Address: netip.PrefixFrom(ip, n.CIDR.Bits()), Gateway: n.Gateway, MAC: macOf(ip).String()}}),
+				samplecrdv1.NetworksAnnotation: n.Name + "=" + ip.String(),
 				// KWOK delays its part of a deletion, and could delete the next pod with this name.
 				"kwok.samplecrd.k8s.io/terminate": "false",
 			},
@@ -118,9 +117,15 @@ func (b *bench) create(ctx context.Context, name string, n dataplane.Network, ip
 		Spec: corev1.PodSpec{
 			// The benchmark binds the pods, not the scheduler.
 			SchedulerName: "bench", AutomountServiceAccountToken: ptr.To(false), TerminationGracePeriodSeconds: ptr.To(int64(0)),
-			Containers: []corev1.Container{{Name: "web", Image: "registry.k8s.io/pause:3.10"}},
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: samplecrdv1.AddressesGate}},
+			Containers:      []corev1.Container{{Name: "web", Image: "registry.k8s.io/pause:3.10"}},
 		},
 	}, metav1.CreateOptions{}))
+	measure.Until(ctx, 2*time.Millisecond, "the address of a pod", func() bool {
+		pod = measure.Must(pods.Get(ctx, name, metav1.GetOptions{}))
+		return len(pod.Spec.SchedulingGates) == 0
+	})
+	return pod
 }
 
 // bind a pod to a node, as the scheduler does.
@@ -135,7 +140,6 @@ func (b *bench) publish(ctx context.Context, p *pod, n *node) {
 	object := b.create(ctx, p.name, p.network, p.ip)
 	p.node, p.uid = n, string(object.UID)
 	b.bind(ctx, object, n.name)
-	b.locate(ctx, p.network.Name+"-0", p.network.Name, p.ip, n.ip)
 }
 
 // remove the object of a pod at once.

@@ -22,7 +22,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
@@ -43,7 +42,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "directory for performance-dataplane.md; defaults to docs, or with --only to none")
 	flag.IntVar(&o.Rounds, "rounds", 7, "number of rounds")
 	flag.DurationVar(&o.each, "each", 600*time.Millisecond, "duration of a figure, for one path in one round")
-	flag.IntVar(&o.Bound, "bound", 300, "pods to bind one by one")
+	flag.IntVar(&o.Bound, "bound", 100, "pods to bind one by one")
 	flag.IntVar(&o.Moves, "moves", 15, "pods to move")
 	flag.IntVar(&o.Standing, "standing", 10_000, "pods that the agents know when pods are bound")
 	only := flag.String("only", "", "measure only steps whose names match this regular expression: entries, traffic, moves, restart, binding")
@@ -63,7 +62,7 @@ var page string
 
 func run(ctx context.Context, o options) {
 	measure.Must(exec.LookPath("ethtool")) // the wires need it, after some minutes
-	b := &bench{dir: measure.Must(os.MkdirTemp("", "pod2-bench-dataplane-")), pods: map[string]*pod{}, written: written{slices: map[string]*samplecrdv1.AddressSlice{}}}
+	b := &bench{dir: measure.Must(os.MkdirTemp("", "pod2-bench-dataplane-")), pods: map[string]*pod{}}
 	defer os.RemoveAll(b.dir)
 	begin := time.Now()
 	b.report = report{options: o, Results: measure.Results{}, Machine: machine(), Before: 100 * measure.Busy()}
@@ -83,10 +82,9 @@ func run(ctx context.Context, o options) {
 type bench struct {
 	report
 	*measure.Cluster
-	dir     string
-	lab     *lab
-	pods    map[string]*pod
-	written written
+	dir  string
+	lab  *lab
+	pods map[string]*pod
 }
 
 func (b *bench) measureAll(ctx context.Context) {
@@ -100,6 +98,8 @@ func (b *bench) measureAll(ctx context.Context) {
 	defer b.lab.close()
 	b.Cluster = measure.StartCluster(ctx, b.root, filepath.Join(b.dir, "api"), 0, "crd/")
 	defer b.Stop(ctx)
+	controller := b.StartController(ctx, b.Kubeconfig(), nil, "--leader-elect=false", "--allow-cluster-overlap=10.0.0.0/8")
+	defer controller.Stop()
 	defer b.cleanUp(ctx)
 	b.setUp(ctx)
 	measure.Say("three agents are ready, pods are connected")
