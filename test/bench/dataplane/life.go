@@ -11,10 +11,12 @@ import (
 
 	"github.com/vishvananda/netlink"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 	agentnode "github.com/pod2/pod2/pkg/agent/node"
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
@@ -128,6 +130,34 @@ func (b *bench) measureBinding(ctx context.Context) measure.Results {
 		for _, n := range b.lab.nodes {
 			measure.Until(ctx, 100*time.Microsecond, "the entry of a pod", func() bool { return n.agent.knows(big.VNI, mac) })
 		}
+		r.Add(measure.Milliseconds(time.Since(begin)))
+	}
+	return r
+}
+
+// measureNewNetworks measures CNI ADD, in milliseconds, for the first pod of a Network on the node. The controller has
+// published the pods, and is stopped before they are bound. The agent first lists the AddressSlices of the Network.
+func (b *bench) measureNewNetworks(ctx context.Context, stop func()) measure.Results {
+	var pods []*pod
+	var objects []*corev1.Pod
+	for i := range 20 {
+		n := newNetwork(fmt.Sprint("new-", i), "192.168.0.0/24")
+		b.createNetwork(ctx, &n)
+		q := &pod{namespace: b.lab.open(n.Name), network: n, ip: n.Gateway.Next(), node: b.lab.nodes[2]}
+		object := b.create(ctx, q.name, n, q.ip)
+		q.uid = string(object.UID)
+		pods, objects = append(pods, q), append(objects, object)
+		measure.Until(ctx, 10*time.Millisecond, "the AddressSlice of a Network", func() bool {
+			list := measure.Must(b.Sample.SamplecrdV1().AddressSlices(space).List(ctx, metav1.ListOptions{LabelSelector: samplecrdv1.NetworkLabel + "=" + n.Name}))
+			return len(list.Items) > 0
+		})
+	}
+	stop()
+	r := measure.Results{}
+	for i, q := range pods {
+		b.bind(ctx, objects[i], q.node.name)
+		begin := time.Now()
+		q.attach(ctx)
 		r.Add(measure.Milliseconds(time.Since(begin)))
 	}
 	return r

@@ -45,7 +45,7 @@ func main() {
 	flag.IntVar(&o.Bound, "bound", 100, "pods to bind one by one")
 	flag.IntVar(&o.Moves, "moves", 15, "pods to move")
 	flag.IntVar(&o.Standing, "standing", 10_000, "pods that the agents know when pods are bound")
-	only := flag.String("only", "", "measure only steps whose names match this regular expression: entries, traffic, moves, restart, binding")
+	only := flag.String("only", "", "measure only steps whose names match this regular expression: entries, traffic, moves, restart, binding, new Network")
 	flag.Parse()
 	if o.out == "" && *only == "" {
 		o.out = filepath.Join(o.root, "docs")
@@ -91,7 +91,7 @@ func (b *bench) measureAll(ctx context.Context) {
 	for range b.Rounds {
 		b.step("entries", b.measureEntries)
 	}
-	if !slices.ContainsFunc([]string{"traffic", "moves", "restart", "binding"}, b.only.MatchString) {
+	if !slices.ContainsFunc([]string{"traffic", "moves", "restart", "binding", "new Network"}, b.only.MatchString) {
 		return // no other step needs the nodes and the API server
 	}
 	b.lab = newLab(b.dir, 3)
@@ -108,6 +108,7 @@ func (b *bench) measureAll(ctx context.Context) {
 	b.step("restart few", func() measure.Results { return b.measureRestart(ctx) })
 	b.step("binding", func() measure.Results { return b.measureBinding(ctx) })
 	b.step("restart all", func() measure.Results { return b.measureRestart(ctx) })
+	b.step("new Network", func() measure.Results { return b.measureNewNetworks(ctx, controller.Stop) })
 }
 
 // step runs f and adds its results under this name, unless --only excludes it.
