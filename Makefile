@@ -57,6 +57,10 @@ integration: cluster-tools build ## Run the tests on a real control plane that t
 e2e: ## Run the tests on three real kubelets, in temporary namespaces (root on Linux; otherwise skipped)
 	@test/e2e/e2e.sh test
 
+.PHONY: e2e-move
+e2e-move: ## Move three kubelets from the data plane with bridges, and back (needs the git history; otherwise as make e2e)
+	@test/e2e/move.sh
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s)
 	@hack/fuzz.sh $(FUZZTIME)

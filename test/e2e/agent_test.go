@@ -47,7 +47,7 @@ func TestPodWaitsForAgent(t *testing.T) {
 	restore := withoutAgent(t, "node3")
 	create(t, ns, networks+alone("early", "node3", "blue")+alone("other", "node1", "blue"))
 	waitRunning(t, ns, "other")
-	waitUnattached(t, ns, "early")
+	waitUnattached(t, ns, "early", agentAway)
 	eventually(t, "early waits in ContainerCreating", func() (string, error) { // the kubelet may write the event first
 		got, err := kubectl("", "--namespace", ns, "get", "pod", "early", "--output=jsonpath={.status.phase} {.status.containerStatuses[*].state.waiting.reason}")
 		if got == "Pending ContainerCreating" {
@@ -73,17 +73,18 @@ func TestPodIsDeletedWithoutAgent(t *testing.T) {
 	before := ports()
 	withoutAgent(t, "node3")
 	create(t, ns, alone("waiting", "node3", "blue"))
-	waitUnattached(t, ns, "waiting")
+	waitUnattached(t, ns, "waiting", agentAway)
 	run(t, ns, "delete", "pod", "attached", "waiting", "--timeout="+patience.String())
 	if after := ports(); strings.Count(after, "\n") != strings.Count(before, "\n")-1 {
 		t.Errorf("node3 had the interfaces\n%s\nand has\n%s", before, after)
 	}
 }
 
-// waitUnattached waits until an event says that the pod waits for the agent.
-func waitUnattached(t *testing.T, ns, pod string) {
+const agentAway = "the pod waits until pod2-agent runs on this node"
+
+// waitUnattached waits until an event says why the pod is not attached.
+func waitUnattached(t *testing.T, ns, pod, want string) {
 	t.Helper()
-	const want = "the pod waits until pod2-agent runs on this node"
 	eventually(t, "an event of "+pod+" says "+want, func() (string, error) {
 		out, err := kubectl("", "--namespace", ns, "get", "events", "--field-selector=reason=FailedCreatePodSandBox,involvedObject.name="+pod, "--output=jsonpath={.items[*].message}")
 		if strings.Contains(out, want) {

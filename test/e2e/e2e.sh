@@ -11,6 +11,9 @@
 #   test/e2e/e2e.sh test [DIR] [FLAGS]        run the tests of test/e2e with these flags of a test binary, on the cluster that
 #                                         runs in DIR or on a new one; check that a new one leaves nothing behind
 #
+# If E2E_BRIDGES is a built checkout of the version with bridges, nodes have its images with the tag `bridges`, and this checkout's
+# with the tag `programs`. The tests begin with the version with bridges: see test/e2e/move.sh.
+#
 # DIR defaults to .localcluster/e2e of this checkout. All commands need root on Linux; without it, `test` says so and does
 # nothing. The machine's own network is not touched: everything, with the control plane, is in network namespaces.
 set -euo pipefail
@@ -165,6 +168,9 @@ images() {
   local list=("pause:e2e=$bin/e2e/pause,65535:65535" "registry.k8s.io/pause:3.10=$bin/e2e/pause,65535:65535"
     "netprobe:e2e=$bin/e2e/netprobe"
     "pod2-controller:latest=$bin/pod2-controller,65532:65532" "pod2-agent:latest=$bin/pod2-agent+$bin/pod2-cni")
+  [[ -z ${E2E_BRIDGES:-} ]] || list+=("pod2-controller:bridges=$E2E_BRIDGES/bin/pod2-controller,65532:65532"
+    "pod2-agent:bridges=$E2E_BRIDGES/bin/pod2-agent"
+    "pod2-controller:programs=$bin/pod2-controller,65532:65532" "pod2-agent:programs=$bin/pod2-agent+$bin/pod2-cni")
   "$bin/e2e/image" "$work/images.tar" "${list[@]}"
 }
 
@@ -259,7 +265,7 @@ run_tests() {
     return
   fi
   make --no-print-directory -C "$root" cluster-tools e2e-tools build
-  (cd "$root/test/e2e" && CGO_ENABLED=0 go test -c -tags=e2e -o "$bin/e2e/e2e.test" .)
+  (cd "$root/test/e2e" && CGO_ENABLED=0 go test -c -tags="e2e${E2E_BRIDGES:+,bridges}" -o "$bin/e2e/e2e.test" .)
   if running; then
     test_binary "$@"
     return

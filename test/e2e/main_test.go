@@ -23,7 +23,7 @@ const root = "../.."
 
 func TestMain(m *testing.M) {
 	code := 1
-	if err := install(); err != nil {
+	if err := install(release()); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 	} else {
 		code = m.Run()
@@ -31,21 +31,35 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// release returns the checkout to install and the tag of its images: this checkout, or the version
+// with bridges that test/e2e/move.sh built.
+func release() (checkout, tag string) {
+	if old := os.Getenv("E2E_BRIDGES"); old != "" {
+		return old, "bridges"
+	}
+	return root, "latest"
+}
+
 // install follows README.md: it applies crd/, artifacts/ and artifacts/agent. The nodes already
 // have the images.
-func install() error {
+func install(checkout, tag string) error {
 	if os.Getenv("E2E_DIR") == "" {
 		return fmt.Errorf("there is no cluster: run these tests with `make e2e` or `test/e2e/e2e.sh test`")
 	}
+	manifests, err := manifestsOf(checkout)
+	if err != nil {
+		return err
+	}
+	manifests = strings.NewReplacer("controller:latest", "controller:"+tag, "agent:latest", "agent:"+tag).Replace(manifests)
 	steps := [][]string{
-		{"apply", "-f", filepath.Join(root, "crd")},
+		{"apply", "-f", filepath.Join(checkout, "crd")},
 		{"wait", "crd", "--all", "--for=condition=Established", "--timeout=60s"},
-		{"apply", "-f", filepath.Join(root, "artifacts"), "-f", filepath.Join(root, "artifacts", "agent")},
+		{"apply", "-f", "-"},
 		{"rollout", "status", "--namespace=pod2-system", "deployment/pod2-controller", "--timeout=120s"},
 		{"rollout", "status", "--namespace=pod2-agent", "daemonset/pod2-agent", "--timeout=120s"},
 	}
 	for _, step := range steps {
-		out, err := kubectl("", step...)
+		out, err := kubectl(manifests, step...)
 		for end := time.Now().Add(patience); err != nil && step[0] == "wait" && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 			out, err = kubectl("", step...) // it fails if a CRD has no conditions yet
 		}
@@ -55,4 +69,23 @@ func install() error {
 		}
 	}
 	return nil
+}
+
+// manifestsOf a checkout in artifacts/ and artifacts/agent.
+func manifestsOf(checkout string) (string, error) {
+	var all strings.Builder
+	for _, directory := range []string{"artifacts", "artifacts/agent"} {
+		files, err := filepath.Glob(filepath.Join(checkout, directory, "*.yaml"))
+		if err != nil {
+			return "", err
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&all, "%s\n---\n", text)
+		}
+	}
+	return all.String(), nil
 }

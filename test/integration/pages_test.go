@@ -23,7 +23,7 @@ var notRun = map[string]string{
 	"drain":      "empties a node of all tests: make demo drains one",
 	"registry":   "needs docker and a registry",
 	"nodes":      "needs kubelets that run containers: test/e2e has the same steps",
-	"bridges":    "needs nodes with the data plane of an earlier version",
+	"bridges":    "needs nodes with the data plane of an earlier version: make e2e-move runs them",
 }
 
 // page is a tutorial or a how-to guide, and the cluster that its reader has.
@@ -106,7 +106,7 @@ func TestInstallUpgradeUninstallPages(t *testing.T) {
 	startController(t, "", "--kubeconfig", asServiceAccount(t))
 	restoreCRDs(t)
 	runUserPage(t, "default", dir, "docs/how-to/install.md", "registry registry controller")
-	runUserPage(t, "default", dir, "docs/how-to/upgrade.md", "bridges bridges")
+	runUserPage(t, "default", dir, "docs/how-to/upgrade.md", "bridges bridges bridges bridges")
 	runUserPage(t, "default", dir, "docs/how-to/uninstall.md", "nodes")
 	installation.there = false // no test runs beside this one
 	if left := run(t, "", "get", "crds,clusterroles,mutatingadmissionpolicies,validatingadmissionpolicies", "-o", "name"); strings.Contains(left, "samplecrd") || strings.Contains(left, "pod2") {
