@@ -113,14 +113,14 @@ func run(ctx context.Context, o options) {
 	measure.Say("%d pods run: %.4f writes of AddressSlices for each", b.Pods, b.Start.Writes/float64(b.Pods))
 	time.Sleep(5 * time.Second) // the last write may follow the last pod by a second
 	b.Rest = b.measure(ctx, agents, func() { sleep(ctx, b.Idle) })
-	b.Replace = b.measure(ctx, agents, func() { b.replace(ctx) })
+	b.Replace = b.measureReplace(ctx, agents)
 	b.List = agents.lists() / 1e6
 	agents.stop()
 
 	agents = b.startAgents(ctx, everything)
 	measure.Say("%d agents watch all pods, Networks and Nodes", b.Agents)
 	b.RestWithout = b.measure(ctx, agents, func() { sleep(ctx, b.Idle) })
-	b.ReplaceWithout = b.measure(ctx, agents, func() { b.replace(ctx) })
+	b.ReplaceWithout = b.measureReplace(ctx, agents)
 	b.ListWithout = agents.lists() / 1e6
 	agents.stop()
 
@@ -141,6 +141,13 @@ func (b *bench) measure(ctx context.Context, agents *agents, f func()) phase {
 	sleep(ctx, 2*time.Second)
 	p.Events, p.Bytes = float64(agents.events.Load()-events), float64(agents.bytes.Load()-bytes)
 	p.Writes, p.CPU = b.writes(ctx)-writes, b.apiserver.CPU()-cpu
+	return p
+}
+
+// measureReplace divides by the time in which pods are deleted. The events of the last ones come after it.
+func (b *bench) measureReplace(ctx context.Context, agents *agents) phase {
+	p := b.measure(ctx, agents, func() { b.replace(ctx) })
+	p.Took = b.Churn
 	return p
 }
 
