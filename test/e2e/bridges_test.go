@@ -46,6 +46,7 @@ func TestMoveFromBridges(t *testing.T) {
 		m.replace(t, there, node, programs)
 	}
 	there.follow(t, "## 4. Roll out the agent")
+	there.fence(t, from, 3) // the right of old agents
 	m.require(t)
 
 	again := reader{page: page, dir: checkout, tag: tag}
