@@ -65,14 +65,14 @@ func except(want []string, got string) string {
 	return ""
 }
 
-// agentsLink matches the names of links in docs/contributing/data-plane.md. agentsPort matches the interfaces of pods on the node.
+// agentsLink matches the names of links in docs/contributing/data-plane.md, and those of earlier versions. agentsPort matches the interfaces of pods on the node.
 var (
-	agentsLink = regexp.MustCompile(`^pod2`)
+	agentsLink = regexp.MustCompile(`^((nw|vx|rt|wn)[0-9]+|pod2.*)$`)
 	agentsPort = regexp.MustCompile(`^pod2[0-9a-f]{11}$`)
 )
 
 // traces finds the agent's things on a node without the agent's own code: links with its names,
-// eBPF programs on all links, pinned maps, the plugin, all nftables, because
+// eBPF programs on all links, pinned maps, the plugin, mounted namespaces, all nftables, because
 // no other program makes tables on these nodes, and routes to transit addresses.
 func traces(t *testing.T, node string) string {
 	t.Helper()
@@ -113,6 +113,13 @@ func traces(t *testing.T, node string) string {
 		if files, err := filepath.Glob(filepath.Join(process, "root", path)); err != nil || len(files) > 0 {
 			found = append(found, what)
 		}
+	}
+	names, err := filepath.Glob(filepath.Join(process, "root/run/netns/pod2-*")) // routers of earlier versions
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		found = append(found, "namespace "+filepath.Base(name))
 	}
 	c, err := nftables.New(nftables.WithNetNSFd(int(ns)))
 	if err != nil {
