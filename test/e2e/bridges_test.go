@@ -55,6 +55,7 @@ func TestMoveFromBridges(t *testing.T) {
 	again.fence(t, from, 0)
 	again.save(t, back)
 	again.fence(t, back, 0)
+	m.back = true
 	for _, node := range allNodes {
 		if node == "node2" {
 			m.withoutDrain(t, node, "pods of this node use the plugin")
@@ -62,6 +63,7 @@ func TestMoveFromBridges(t *testing.T) {
 		m.replace(t, again, node, bridges)
 	}
 	again.follow(t, "## 4. Roll out the agent")
+	again.fence(t, back, 1) // the right of new agents
 	m.require(t)
 }
 
@@ -95,6 +97,8 @@ type move struct {
 	vnis   []string          // of blue and six
 	before map[string]string // the address of each replica
 	kinds  map[string]string // of each node
+	// back: the old controller runs. Nodes with programs do not learn where new pods are.
+	back bool
 }
 
 // replace drains a node and replaces its agent, as the page says.

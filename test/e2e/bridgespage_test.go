@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,7 +119,7 @@ func (m *move) requireRightsOfOldAgents(t *testing.T) {
 		for _, verb := range []string{"list", "watch"} {
 			out, err := kubectl("", "auth", "can-i", verb, kind, "--all-namespaces", "--as=system:serviceaccount:pod2-agent:pod2-agent")
 			if err != nil {
-				t.Errorf("agents with bridges may not %s %s: %s", verb, kind, fmt.Sprint(out, err))
+				t.Errorf("agents with bridges may not %s %s, and still run: %s: %v", verb, kind, out, err)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -78,9 +79,13 @@ func (m *move) requireTraffic(t *testing.T) {
 		if s.network != "blue" || len(s.pods) == 6 {
 			s.requireSpread(t)
 		}
+		reach := side{s.app, s.network, maps.Clone(s.pods)}
+		maps.DeleteFunc(reach.pods, func(_ string, p pod) bool { return m.back && m.kinds[p.Node] == programs })
+		for _, from := range reach.names() {
+			reach.requireReaches(t, m.ns, from, func(to string) string { return s.address(to) })
+		}
 		for _, from := range s.names() {
 			pods++
-			s.requireReaches(t, m.ns, from, func(to string) string { return s.address(to) })
 			requireGateway(t, m.ns, from, gateways[s.network])
 			want := " at " + worlds[s.network] + ", asked by " + nodes[s.network] + strings.TrimPrefix(s.pods[from].Node, "node")
 			eventually(t, from+" reaches the world", func() (string, error) {

@@ -106,7 +106,7 @@ func TestInstallUpgradeUninstallPages(t *testing.T) {
 	startController(t, "", "--kubeconfig", asServiceAccount(t))
 	restoreCRDs(t)
 	runUserPage(t, "default", dir, "docs/how-to/install.md", "registry registry controller")
-	runUserPage(t, "default", dir, "docs/how-to/upgrade.md", "bridges bridges bridges bridges")
+	runUserPage(t, "default", dir, "docs/how-to/upgrade.md", "bridges bridges bridges bridges bridges bridges")
 	runUserPage(t, "default", dir, "docs/how-to/uninstall.md", "nodes")
 	installation.there = false // no test runs beside this one
 	if left := run(t, "", "get", "crds,clusterroles,mutatingadmissionpolicies,validatingadmissionpolicies", "-o", "name"); strings.Contains(left, "samplecrd") || strings.Contains(left, "pod2") {
