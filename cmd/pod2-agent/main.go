@@ -153,15 +153,16 @@ func cleanUp(k *kernel.Kernel, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if len(bridges) > 0 {
-		return fmt.Errorf("pods that an earlier version attached are on bridge %s: drain the node, and run this again", strings.Join(bridges, ", "))
+	earlierToo := len(bridges) == 0
+	if !earlierToo {
+		fmt.Fprintf(out, "keep everything of an earlier version, because pods are on bridge %s: drain the node, and run this again\n", strings.Join(bridges, ", "))
 	}
-	done, err := k.Remove()
+	done, err := k.Remove(earlierToo)
 	fmt.Fprint(out, done)
 	if err != nil {
 		return err
 	}
-	if done, err = k.Remove(); len(done) > 0 {
+	if done, err = k.Remove(earlierToo); len(done) > 0 {
 		return errors.Join(errors.New("removed things reappear: is an agent still running on this node?"), err)
 	}
 	return err

@@ -63,16 +63,21 @@ func (k *Kernel) Apply(want dataplane.Host) (dataplane.Plan, error) {
 	return w.done, w.err
 }
 
-// Remove everything that Apply makes, and the things of earlier agents. It keeps sysctls.
-func (k *Kernel) Remove() (dataplane.Plan, error) {
+// Remove everything that Apply makes, and perhaps the things of earlier agents. It keeps sysctls. The table has the same
+// name in all versions, so it stays with the things of earlier ones.
+func (k *Kernel) Remove(earlierToo bool) (dataplane.Plan, error) {
 	w := &worker{}
-	w.removeLeftovers(k.dir)
+	if earlierToo {
+		w.removeLeftovers(k.dir)
+	}
 	for _, name := range []string{dataplane.GatewayName, dataplane.GatewayPeer} {
 		link, err := linkByName(name)
 		w.err = errors.Join(w.err, err)
 		w.do(link != nil, dataplane.KindLink, "ip link del "+name, func() error { return netlink.LinkDel(link) })
 	}
-	w.removeTables(true)
+	if earlierToo {
+		w.removeTables(true)
+	}
 	return w.done, w.err
 }
 

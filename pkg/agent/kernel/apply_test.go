@@ -205,6 +205,12 @@ func TestLeftovers(t *testing.T) {
 	if got := strings.Join(bridges(), " "); got != "nw1001" {
 		t.Errorf("bridges with pods: %q", got)
 	}
+	// On the way back to that version, only the things of this one may go.
+	var removed dataplane.Plan
+	n.in(t, func() (err error) { removed, err = n.kernel.Remove(false); return err })
+	if removed.String() != "" {
+		t.Errorf("removed, while a pod needs it:\n%s", removed)
+	}
 	n.in(t, on("vetha", netlink.LinkDel))
 	if got := strings.Join(bridges(), " "); got != "" {
 		t.Errorf("bridges with pods: %q", got)
@@ -224,7 +230,7 @@ func TestRemove(t *testing.T) {
 	n.apply(t)
 	for _, want := range []string{"ip link del pod2gw\nnft delete table inet pod2\n", ""} {
 		var done dataplane.Plan
-		n.in(t, func() (err error) { done, err = n.kernel.Remove(); return err })
+		n.in(t, func() (err error) { done, err = n.kernel.Remove(true); return err })
 		if done.String() != want {
 			t.Errorf("got\n%swant\n%s", done, want)
 		}

@@ -118,7 +118,7 @@ func (n *labNode) stop() { n.node.Close() }
 func (n *labNode) cleanUp() {
 	n.Helper()
 	n.in(n.name, func() error {
-		_, err := n.kernel.Remove()
+		_, err := n.kernel.Remove(true)
 		return errors.Join(err, CleanUp(n.bpf, n.Output()))
 	})
 }
