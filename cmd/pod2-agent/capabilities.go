@@ -13,7 +13,7 @@ import (
 
 // capabilities are the only two that the agent needs of a privileged container's many:
 //
-//	CAP_NET_ADMIN   links, addresses, routes, neighbours, bridges, nftables and sysctls below net
+//	CAP_NET_ADMIN   links, addresses, routes, nftables and sysctls below net
 //	CAP_SYS_ADMIN   to load programs and pin their maps; to enter the network namespaces of pods
 const capabilities = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_SYS_ADMIN
 

@@ -2,11 +2,15 @@ package reconcile
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -101,10 +105,8 @@ func (r *addressSliceKind) apply(ctx context.Context, key Key, state addressslic
 	}
 	steps := r.steps(key)
 	steps.do(addressslice.ReasonFailedWrite, func() error {
-		if p.Confirm {
-			if err := r.live.confirmNetwork(ctx, key, state.Network); err != nil {
-				return err
-			}
+		if err := r.confirm(ctx, key, state, p); err != nil {
+			return err
 		}
 		if _, err := forEach(ctx, p.Delete, deleting(key, r.writeAddressSlices)); err != nil {
 			return err
@@ -131,23 +133,37 @@ func (r *addressSliceKind) apply(ctx context.Context, key Key, state addressslic
 	return result, steps.err()
 }
 
+// confirm that the Network exists, or that it is gone.
+func (r *addressSliceKind) confirm(ctx context.Context, key Key, state addressslice.State, p addressslice.Plan) error {
+	switch {
+	case !p.Confirm:
+		return nil
+	case state.Network != nil:
+		return r.live.confirmNetwork(ctx, key, state.Network)
+	}
+	if _, err := r.live.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return errors.Join(fmt.Errorf("%s exists: %w", key, ErrStale), err)
+	}
+	return nil
+}
+
 // Indexes: bySliced finds the AddressSlices of a Network, byNode the pods on a node.
 const (
 	bySliced = "sliced"
 	byNode   = "node"
 )
 
-// sliced returns the Network that an AddressSlice is about, by its label or, if a user removed
-// that, by its owner. The slices of nodes have the path of the key without a name.
+// sliced returns the Networks that an AddressSlice is about: by its label, and by its owner, because
+// a user may have changed the label. The slices of nodes have the path of the key without a name.
 func sliced(slice *v1.AddressSlice) []string {
 	paths := labelled(slice, v1.NetworkLabel)
-	if owner := metav1.GetControllerOfNoCopy(slice); len(paths) == 0 && owner != nil {
-		paths = []string{path(slice.Namespace, owner.Name)}
+	if owner := metav1.GetControllerOfNoCopy(slice); owner != nil {
+		paths = append(paths, path(slice.Namespace, owner.Name))
 	}
-	if slice.Namespace == addressslice.NodesNamespace && strings.HasPrefix(slice.Name, addressslice.NodesPrefix) {
-		return []string{path(slice.Namespace, "")}
+	if slice.Namespace == addressslice.NodesNamespace && (slice.Labels[v1.NodesLabel] == "true" || strings.HasPrefix(slice.Name, addressslice.NodesPrefix)) {
+		paths = append(paths, path(slice.Namespace, ""))
 	}
-	return paths
+	return slices.Compact(paths)
 }
 
 func nodeOfPod(pod *corev1.Pod) []string {
@@ -172,6 +188,13 @@ func sameLocation(old, new any) bool {
 	is, ok2 := new.(*corev1.Pod)
 	return ok1 && ok2 && was.UID == is.UID && was.Spec.NodeName == is.Spec.NodeName &&
 		attachment.Over(was) == attachment.Over(is) && attachment.Gated(was) == attachment.Gated(is)
+}
+
+// sameAddresses recognizes updates of a Node that change no AddressSlice.
+func sameAddresses(old, new any) bool {
+	was, ok1 := old.(*corev1.Node)
+	is, ok2 := new.(*corev1.Node)
+	return ok1 && ok2 && slices.Equal(addressslice.NodeAddresses(was), addressslice.NodeAddresses(is))
 }
 
 // sameOverlay recognizes updates of a Network that change no property in an AddressSlice.

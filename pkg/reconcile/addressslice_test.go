@@ -124,6 +124,18 @@ func TestARefusedAddressSliceIsReported(t *testing.T) {
 	}
 }
 
+// The owner reference was removed, so the garbage collector leaves the AddressSlice.
+func TestAddressSliceOutlivesItsNetwork(t *testing.T) {
+	slice := &v1.AddressSlice{ObjectMeta: metaOf("blue-0")}
+	slice.Labels = map[string]string{v1.NetworkLabel: "blue"}
+	w := newWorld(t, slice)
+	same(t, w.syncText(KindAddressSlice, "blue"), "get networks blue -> NotFound\ndelete addressslices blue-0 uid=uid-of-blue-0 rv=101")
+
+	w = newWorld(t, slice.DeepCopy())
+	w.add(overlayNetwork("blue told")) // the cache does not show it yet
+	same(t, w.syncText(KindAddressSlice, "blue"), "get networks blue\nAddressSlice default/blue exists: the view is out of date")
+}
+
 func TestAddressesOfNodes(t *testing.T) {
 	w := newWorld(t, newNode("n1", "192.0.2.1"), newNode("n2", "192.0.2.2"))
 	w.syncWoken(Key{KindAddressSlice, "kube-system", ""})

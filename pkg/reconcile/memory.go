@@ -177,7 +177,7 @@ type throttle struct {
 	mu    sync.Mutex
 	clock clock.PassiveClock
 	every time.Duration
-	// burst is how many writes need not wait after a rest.
+	// burst is how many further writes need not wait after the first one.
 	burst int
 	ends  map[Key]time.Time
 	swept time.Time // when ended items were last dropped: they may never be asked for again
@@ -195,7 +195,7 @@ func (p *throttle) begin(key Key) {
 	now := p.clock.Now()
 	if now.Sub(p.swept) > time.Minute {
 		p.swept = now
-		maps.DeleteFunc(p.ends, func(_ Key, end time.Time) bool { return !end.After(now) })
+		maps.DeleteFunc(p.ends, func(_ Key, end time.Time) bool { return now.Sub(end) > time.Minute })
 	}
 	end := p.ends[key]
 	if p.burst == 0 || end.Before(now) {

@@ -99,7 +99,7 @@ func newRows(s *shared, n *networkKind, i Informers) []row {
 	}
 	if i.Nodes != nil {
 		rows = append(rows,
-			row{nodesResource, i.Nodes.Informer(), nil, SlimNode, []wake{{keys: s.onRangesOf, same: sameRanges}, {keys: waking(s.wokenByNode), same: sameRanges}}, false},
+			row{nodesResource, i.Nodes.Informer(), nil, SlimNode, []wake{{keys: s.onRangesOf, same: sameRanges}, {keys: waking(s.wokenByNode), same: sameAddresses}}, false},
 			row{addressSlicesResource, i.AddressSlices.Informer(), cache.Indexers{bySliced: index(sliced)}, nil, []wake{{keys: waking(func(s *v1.AddressSlice) []Key { return keysOf(KindAddressSlice, sliced(s)) })}}, false})
 		wakeAddressSlices(rows)
 	}

@@ -75,6 +75,8 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		{"VNI", nil, &v1.VNI{Spec: v1.VNISpec{Network: v1.NetworkReference{Namespace: ns, Name: "blue"}}}, "Multus blue"},
 		{"definition of any owner", nil, &nadv1.NetworkAttachmentDefinition{ObjectMeta: metaOf("blue")}, "Multus blue"},
 		{"AddressSlice of a Network", nil, &v1.AddressSlice{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "blue-0", Labels: map[string]string{v1.NetworkLabel: "blue"}}}, "AddressSlice blue"},
+		{"AddressSlice with the label of another Network", nil, &v1.AddressSlice{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "blue-0", Labels: map[string]string{v1.NetworkLabel: "red"},
+			OwnerReferences: newBlock("blue").OwnerReferences}}, "AddressSlice blue, AddressSlice red"},
 		{"AddressSlice of nodes", nil, &v1.AddressSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "nodes.0"}}, "AddressSlice kube-system/"},
 		{"Node, a pod is on it", []runtime.Object{newPod("a published=blue:10.1.0.2 node=n1"), newPod("b published=green:10.1.0.2 node=n2")}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
 			"AddressSlice blue, AddressSlice kube-system/"},

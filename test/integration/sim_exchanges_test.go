@@ -83,6 +83,11 @@ var exchanges = []exchange{
 	{what: "GET networks/blue"},
 
 	// VNIs, and NetworkAttachmentDefinitions.
+	{what: "POST addressslices", as: "addresses", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"AddressSlice","metadata":{"name":"blue-0"},"spec":{"locations":{"10.0.0.2":"192.0.2.1"}}}`},
+	{what: "PATCH addressslices/blue-0", as: "addresses", contentType: mergePatch, body: change("{uid:addresses}", "{rv:addresses}", "", `,"spec":{"locations":{"10.0.0.2":null,"10.0.0.3":"192.0.2.1"}}`)},
+	{what: "PATCH addressslices/blue-0", contentType: mergePatch, body: change("{uid:addresses}", "{old:addresses}", "", "")},
+	{what: "DELETE addressslices/blue-0", body: `{"preconditions":{"uid":"` + otherUID + `"}}`},
+	{what: "DELETE addressslices/blue-0", body: byUID("addresses")},
 	{what: "POST vnis", as: "vni", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"VNI","metadata":{"name":"16777215"},"spec":{"network":{"namespace":"default","name":"blue","uid":"u"}}}`},
 	{what: "POST vnis", from: "vni", body: `{"metadata":{"resourceVersion":null,"uid":null}}`},
 	{what: "WATCH vnis", query: "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&fieldSelector=metadata.name%3D16777215"},

@@ -41,7 +41,7 @@ func newPeer(t *testing.T, name string, c *rest.Config) *peer {
 }
 
 var groups = map[string]string{
-	"pods": "api/v1", "nodes": "api/v1", "services": "api/v1", "persistentvolumeclaims": "api/v1", "events": "api/v1", "statefulsets": "apis/apps/v1",
+	"addressslices": "apis/samplecrd.k8s.io/v1", "pods": "api/v1", "nodes": "api/v1", "services": "api/v1", "persistentvolumeclaims": "api/v1", "events": "api/v1", "statefulsets": "apis/apps/v1",
 	"controllerrevisions": "apis/apps/v1", "cronjobs": "apis/batch/v1", "jobs": "apis/batch/v1", "endpointslices": "apis/discovery.k8s.io/v1",
 	"storageclasses": "apis/storage.k8s.io/v1", "leases": "apis/coordination.k8s.io/v1", "networks": "apis/samplecrd.k8s.io/v1", "addressblocks": "apis/samplecrd.k8s.io/v1",
 	"pod2s": "apis/samplecrd.k8s.io/v1", "crontabs": "apis/stable.example.com/v1", "vnis": "apis/samplecrd.k8s.io/v1",

@@ -171,11 +171,22 @@ func (w *worker) route(index int, transit netip.Prefix) {
 	if transit.Addr().Is4() {
 		route.Scope = netlink.SCOPE_LINK
 	}
-	found, err := netlink.RouteListFiltered(family, &netlink.Route{Dst: route.Dst, Table: route.Table}, netlink.RT_FILTER_DST|netlink.RT_FILTER_TABLE)
+	all, err := netlink.RouteListFiltered(family, &netlink.Route{Table: route.Table}, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		w.err = errors.Join(w.err, fmt.Errorf("find the route to %s: %w", transit, err))
 	}
-	there := len(found) == 1 && found[0].LinkIndex == index && found[0].Gw == nil && found[0].Via == nil && found[0].Type == unix.RTN_UNICAST
+	var found []netlink.Route
+	for _, r := range all {
+		switch {
+		case r.Dst == nil || !overlaps(r.Dst, transit):
+		case r.LinkIndex == index:
+			found = append(found, r)
+		default:
+			w.err = errors.Join(w.err, fmt.Errorf("lead %s to %s: the node has a route to %s by interface %d, which is not the agent's: choose another --transit-cidr", transit, dataplane.GatewayName, r.Dst, r.LinkIndex))
+			return
+		}
+	}
+	there := len(found) == 1 && found[0].Dst.String() == transit.String() && found[0].Gw == nil && found[0].Via == nil && found[0].Type == unix.RTN_UNICAST
 	w.do(!there, dataplane.KindRoute, fmt.Sprintf("%s route replace %s dev %s", ip, transit, dataplane.GatewayName), func() error {
 		for i := range found { // replace would leave routes with other metrics, and add to one of IPv6 that leads elsewhere
 			if err := netlink.RouteDel(&found[i]); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -184,6 +195,13 @@ func (w *worker) route(index int, transit netip.Prefix) {
 		}
 		return netlink.RouteReplace(route)
 	})
+}
+
+// overlaps says whether a route, apart from the default route, is for some of the addresses.
+func overlaps(dst *net.IPNet, p netip.Prefix) bool {
+	address, ok := netip.AddrFromSlice(dst.IP)
+	bits, _ := dst.Mask.Size()
+	return ok && bits > 0 && netip.PrefixFrom(address.Unmap(), bits).Overlaps(p)
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {

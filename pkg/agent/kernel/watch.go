@@ -21,7 +21,7 @@ import (
 )
 
 // Watch calls wake, from its own goroutines, when something of the agent's has changed on
-// the node: the interfaces of pods, the VXLAN device, the gateway, its routes, or an nft table. It ends with ctx.
+// the node: the interfaces of pods, the VXLAN device, the gateway, or an nft table. It ends with ctx.
 func Watch(ctx context.Context, wake func()) error {
 	route, err := subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK)
 	if err != nil {

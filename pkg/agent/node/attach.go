@@ -113,8 +113,10 @@ func (n *Node) plug(made veth.Port, port authorize.Port) error {
 	index := uint32(made.Index)
 	n.ports[index] = made.Owner
 	changes := n.desired.SetPort(localPort(made.Owner, index))
-	if err := forgetConnections(n.desired.Transit(index)); err != nil {
-		return err
+	if transit, reused := n.desired.Transit(index); reused {
+		if err := forgetConnections(transit); err != nil {
+			return err
+		}
 	}
 	n.write(changes)
 	if n.behind != nil {
@@ -130,9 +132,6 @@ func (n *Node) plug(made veth.Port, port authorize.Port) error {
 // conversation with the outside. The kernel counts interfaces up, so this takes as many of them as addresses. But
 // conntrack keeps a connection for days.
 func forgetConnections(transit netip.Addr) error {
-	if !transit.IsValid() {
-		return nil
-	}
 	family, filter := netlink.InetFamily(unix.AF_INET), &netlink.ConntrackFilter{}
 	if transit.Is6() {
 		family = unix.AF_INET6

@@ -75,9 +75,8 @@ func (n *Node) Sync(full bool) (changes int, err error) {
 	if n.behind = err; err != nil {
 		return changes, errors.Join(missing, err)
 	}
-	n.peer = peer
 	// The entries are complete. An interface that takes no program is reported, and others do not wait for it.
-	attached := n.attach(device)
+	attached := n.attach(device, peer)
 	if attached == nil { // an interface without a program stays down
 		attached = errors.Join(openPorts(ports, n.ports), n.programs.RemoveOthers())
 	}
@@ -175,10 +174,13 @@ func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
 }
 
 // attach all programs, also where they are attached already: another program may have removed them.
-func (n *Node) attach(device int) error {
+func (n *Node) attach(device int, peer uint32) error {
 	errs := []error{n.programs.AttachVXLAN(device), n.programs.AttachLoopback()}
-	if n.peer != 0 {
-		errs = append(errs, n.programs.AttachGateway(int(n.config.Gateway), int(n.peer)))
+	if peer != 0 {
+		err := n.programs.AttachGateway(int(n.config.Gateway), int(peer))
+		if errs = append(errs, err); err == nil {
+			n.peer = peer // otherwise the next Sync is full too
+		}
 	}
 	for index := range n.ports {
 		// An interface may have gone meanwhile. The next Sync removes its port.

@@ -49,8 +49,11 @@ func (d *Desired) Port(index PortKey) (dataplane.Port, bool) {
 	return dataplane.Port{Interface: index, VNI: is.VNI, Pod: pod.Namespace + "/" + pod.Name, IP: is.IP, MAC: is.MAC, Bits: a.Bits}, true
 }
 
-// Transit returns the transit address of the port; zero if it has none.
-func (d *Desired) Transit(index PortKey) netip.Addr { return d.is.Ports[index].Transit }
+// Transit returns the transit address of the port, zero if it has none, and whether an earlier port may have had it.
+func (d *Desired) Transit(index PortKey) (address netip.Addr, reused bool) {
+	address = d.is.Ports[index].Transit
+	return address, address.Is4() && address != last(d.transits.cidr.Masked().Addr(), index)
+}
 
 // Compare returns the changes from the observed to the desired contents, in a safe order.
 func (d *Desired) Compare(is Tables) []Change { return Diff(is, d.is) }

@@ -48,7 +48,7 @@ func TestTransitsAfterARestart(t *testing.T) {
 	w.twin.SetTransits(w.range4, was)
 	w.lines(t, two+"port 7 u-a blue\nport 11 u-b blue")
 	for index, want := range map[PortKey]string{7: "100.64.0.3", 11: "100.64.0.0"} {
-		if got := w.desired.Transit(index); got.String() != want {
+		if got, _ := w.desired.Transit(index); got.String() != want {
 			t.Errorf("port %d has %s, want %s", index, got, want)
 		}
 	}

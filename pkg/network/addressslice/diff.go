@@ -29,7 +29,7 @@ const (
 // Diff decides which writes the AddressSlices of one Network, or of the nodes, need. First
 // match wins:
 //
-//	no Network with this name          nothing: the garbage collector deletes its slices
+//	no Network with this name          delete slices without an owner; the garbage collector deletes the others
 //	not an Overlay Network             delete its slices
 //	no VNI or no gateway in its status nothing: it is new, or a restore lost its status
 //	slices of a former Network         delete them; the next view shows that their names are free
@@ -40,7 +40,11 @@ func Diff(s State) Plan {
 	case s.Name == "":
 		s.pack(&p, nil)
 	case s.Network == nil:
-		return p
+		for _, slice := range s.Slices {
+			if metav1.GetControllerOfNoCopy(slice) == nil {
+				s.remove(&p, slice, "its Network is gone")
+			}
+		}
 	case !isOverlay(s.Network):
 		for _, slice := range s.Slices {
 			s.remove(&p, slice, "its Network is not an Overlay")
@@ -139,6 +143,9 @@ func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
 func (s State) keep(slice *v1.AddressSlice, packed map[string]bool) *slot {
 	x := &slot{was: slice, is: slice.DeepCopy()}
 	x.is.Labels = plan.Overlaid(x.is.Labels, s.labels())
+	if s.Name != "" { // agents would take it for one of nodes
+		delete(x.is.Labels, v1.NodesLabel)
+	}
 	for address := range x.is.Spec.Locations {
 		host, wanted := s.Locations[address]
 		switch {

@@ -24,8 +24,9 @@ type Plan struct {
 	Update []plan.Update[*v1.AddressSlice]
 	// Create slices. Precondition: their fixed names.
 	Create []*v1.AddressSlice
-	// Confirm: first a live read must find the Network. The garbage collector deletes slices
-	// of a Network that is gone, and the view may be older than a new Network with this name.
+	// Confirm: first a live read must find the Network, or find it gone if the State has none.
+	// The garbage collector deletes slices of a Network that is gone, and the view may be older
+	// than a new Network with this name.
 	Confirm bool
 	// Gathers is true if slices keep addresses that nobody has any more. They are removed
 	// with later changes of the slice, or when State.RemovalsHeld has passed, after RequeueAfter.

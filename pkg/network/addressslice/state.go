@@ -3,6 +3,7 @@ package addressslice
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,7 +85,7 @@ func isOverlay(n *v1.Network) bool {
 // made says whether the controller made the slice for this Network, or for nodes.
 func (s State) made(slice *v1.AddressSlice) bool {
 	if s.Name == "" {
-		return true
+		return strings.HasPrefix(slice.Name, NodesPrefix)
 	}
 	return metav1.IsControlledBy(slice, s.Network)
 }
