@@ -30,7 +30,7 @@ ip link set pod2gwp up
 	replaced = "nft replace table inet pod2\n"
 )
 
-// A new node gets everything, in an order in which the filter comes first. It stays if it is no longer needed.
+// Apply makes everything on a new node, the filter first. The gateway stays when no Network needs it.
 func TestNewNode(t *testing.T) {
 	n := newNode(t)
 	if got, want := n.apply(t), replaced+made+"sysctl -w net.ipv4.ip_forward=1\n"+route4+"sysctl -w net.ipv6.conf.all.forwarding=1\n"+route6; got != want {
@@ -44,6 +44,27 @@ func TestNewNode(t *testing.T) {
 	if got := n.apply(t); got != replaced {
 		t.Errorf("got\n%s", got)
 	}
+}
+
+// The transit range is in a route of another program, which stays.
+func TestRouteOfAnotherProgram(t *testing.T) {
+	n := newNode(t)
+	_, wide, _ := net.ParseCIDR("100.64.0.0/10")
+	n.in(t, func() error {
+		other := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "ovn0", Flags: net.FlagUp}, PeerName: "ovn1"}
+		return errors.Join(netlink.LinkAdd(other), netlink.RouteAdd(&netlink.Route{LinkIndex: other.Index, Dst: wide, Scope: netlink.SCOPE_LINK}))
+	})
+	n.in(t, func() error {
+		_, err := n.kernel.Apply(n.want)
+		if err == nil || !strings.Contains(err.Error(), "choose another --transit-cidr") {
+			t.Errorf("got %v", err)
+		}
+		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+		if len(routes) != 1 || routes[0].Dst.String() != wide.String() {
+			t.Errorf("routes %v", routes)
+		}
+		return err
+	})
 }
 
 // A user with root changes something. The steps undo exactly this.
