@@ -36,7 +36,11 @@ func ParseRange(s string) (Range, error) {
 		if err != nil {
 			return Range{}, fmt.Errorf("address range %q: %w", s, err)
 		}
-		return Range{p.Addr(), LastOf(p)}, nil
+		last := LastOf(p)
+		if p.Addr().Is6() && last.Is4In6() {
+			return Range{}, fmt.Errorf("address range %q ends in %s, which is IPv4-mapped IPv6: write a CIDR outside ::ffff:0.0.0.0/96", s, last)
+		}
+		return Range{p.Addr(), last}, nil
 	}
 	low, high, two := strings.Cut(s, "-")
 	if !two {

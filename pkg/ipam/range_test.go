@@ -26,6 +26,7 @@ func TestParseRange(t *testing.T) {
 		{"zone", "fe80::1%eth0", `address range "fe80::1%eth0": "fe80::1%eth0" has a zone: write "fe80::1"`},
 		{"zone of the end", "fe80::1-fe80::2%eth0", `address range "fe80::1-fe80::2%eth0": "fe80::2%eth0" has a zone: write "fe80::2"`},
 		{"IPv4-mapped", "::ffff:10.0.0.1", `address range "::ffff:10.0.0.1": "::ffff:10.0.0.1" is IPv4-mapped IPv6: write "10.0.0.1"`},
+		{"CIDR with an IPv4-mapped end", "::/80", `address range "::/80" ends in ::ffff:255.255.255.255, which is IPv4-mapped IPv6: write a CIDR outside ::ffff:0.0.0.0/96`},
 		{"IPv4-mapped CIDR", "::ffff:10.0.0.0/120", `address range "::ffff:10.0.0.0/120": is IPv4-mapped IPv6: write "10.0.0.0/24"`},
 		{"empty", "", `address range "": ""` + form + `(""): unable to parse IP`},
 		{"no end", "10.0.0.1-", `address range "10.0.0.1-": ""` + form + `(""): unable to parse IP`},
@@ -79,7 +80,7 @@ func TestRangeContains(t *testing.T) {
 func FuzzParseRange(f *testing.F) {
 	for _, s := range []string{
 		"192.168.0.0/24", "192.168.7.10-192.168.7.99", "10.0.0.1", "0.0.0.0/0", "::/0", "fd00::/127",
-		"2001:db8::1-2001:db8::ff", "fe80::1%a-b", "::ffff:10.0.0.1", "::ffff:10.0.0.0/120",
+		"2001:db8::1-2001:db8::ff", "fe80::1%a-b", "::ffff:10.0.0.1", "::ffff:10.0.0.0/120", "::/80",
 		"::1-::ffff:1.2.3.4", "10.0.0.9-10.0.0.1", "10.0.0.1-fd00::1", "010.0.0.1", "10.0.0.1-", "-", "/", "",
 	} {
 		f.Add(s)
