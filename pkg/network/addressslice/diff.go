@@ -67,15 +67,21 @@ func (s State) remove(p *Plan, slice *v1.AddressSlice, reason string) {
 	}
 }
 
-// slot is a slice as it should be.
+// slot is a slice as it should be. It is the slice that was, and a copy of it once it changes.
 type slot struct {
 	was, is *v1.AddressSlice // was is nil for a new one
 	// past are addresses that may stay for a while: nobody has them any more.
 	past []string
 }
 
-func (s *slot) changed() bool {
-	return s.was == nil || !equality.Semantic.DeepEqual(s.was.Spec, s.is.Spec) || !equality.Semantic.DeepEqual(s.was.Labels, s.is.Labels)
+func (s *slot) changed() bool { return s.is != s.was }
+
+// edit returns the slice to change.
+func (s *slot) edit() *v1.AddressSlice {
+	if s.is == s.was {
+		s.is = s.was.DeepCopy()
+	}
+	return s.is
 }
 
 func (s *slot) room() bool { return len(s.is.Spec.Locations)-len(s.past) < full }
@@ -91,7 +97,7 @@ func (s *slot) purge() {
 // pack puts each address into one slice.
 func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
 	var slots []*slot
-	names, packed := map[string]bool{}, map[string]bool{}
+	names, packed := map[string]bool{}, make(map[string]bool, len(s.Locations))
 	for _, slice := range s.Slices {
 		switch {
 		case slice.DeletionTimestamp != nil:
@@ -115,10 +121,15 @@ func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
 		if head < 0 && len(slots) == 0 {
 			create()
 		}
-		for _, x := range slots {
-			x.is.Spec.Overlay = nil
+		for i, x := range slots {
+			var want *v1.OverlayProperties
+			if i == max(head, 0) {
+				want = properties
+			}
+			if !equality.Semantic.DeepEqual(x.is.Spec.Overlay, want) {
+				x.edit().Spec.Overlay = want
+			}
 		}
-		slots[max(head, 0)].is.Spec.Overlay = properties
 	}
 	s.fill(slots, create, packed)
 	for _, x := range slots {
@@ -141,22 +152,25 @@ func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
 
 // keep returns the slice with those of its addresses that it should still have.
 func (s State) keep(slice *v1.AddressSlice, packed map[string]bool) *slot {
-	x := &slot{was: slice, is: slice.DeepCopy()}
-	x.is.Labels = plan.Overlaid(x.is.Labels, s.labels())
+	x := &slot{was: slice, is: slice}
+	labels := plan.Overlaid(slice.Labels, s.labels())
 	if s.Name != "" { // agents would take it for one of nodes
-		delete(x.is.Labels, v1.NodesLabel)
+		delete(labels, v1.NodesLabel)
 	}
-	for address := range x.is.Spec.Locations {
+	if !maps.Equal(labels, slice.Labels) {
+		x.edit().Labels = labels
+	}
+	for address, told := range slice.Spec.Locations {
 		host, wanted := s.Locations[address]
 		switch {
 		case !packed[address] && !wanted && !s.Unlocated[address] && s.RemovalsHeld > 0:
 			x.past = append(x.past, address)
 			continue
 		case packed[address], !wanted && !s.Unlocated[address]:
-			delete(x.is.Spec.Locations, address)
+			delete(x.edit().Spec.Locations, address)
 			continue
-		case wanted:
-			x.is.Spec.Locations[address] = host
+		case wanted && host != told:
+			x.edit().Spec.Locations[address] = host
 		}
 		packed[address] = true
 	}
@@ -170,17 +184,21 @@ func (s State) fill(slots []*slot, create func() *slot, packed map[string]bool) 
 	slices.SortStableFunc(order, func(a, b *slot) int {
 		return cmp.Or(compare(b.changed(), a.changed()), cmp.Compare(len(b.past), len(a.past)), cmp.Compare(len(b.is.Spec.Locations), len(a.is.Spec.Locations)))
 	})
-	for _, address := range slices.Sorted(maps.Keys(s.Locations)) {
-		if packed[address] {
-			continue
+	var others []string
+	for address := range s.Locations {
+		if !packed[address] {
+			others = append(others, address)
 		}
+	}
+	slices.Sort(others)
+	for _, address := range others {
 		for len(order) > 0 && !order[0].room() {
 			order = order[1:]
 		}
 		if len(order) == 0 {
 			order = append(order, create())
 		}
-		into := order[0].is
+		into := order[0].edit()
 		if into.Spec.Locations == nil {
 			into.Spec.Locations = map[string]string{}
 		}
