@@ -125,9 +125,6 @@ func (a *agent) sync(ctx context.Context) (err error) {
 	s.Node, s.UDPPort, s.VXLANReversePathFilter = a.options.node, a.options.vxlanPort, a.options.vxlanReversePathFilter
 	s.Transit, s.Denied = a.options.transit, a.options.denied
 	s.Networks, s.Ports = a.ports.State()
-	for _, n := range s.Networks {
-		s.Here = append(s.Here, n.VNI)
-	}
 	if err := a.checkBridges(); err != nil {
 		return err
 	}

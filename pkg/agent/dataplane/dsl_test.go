@@ -13,7 +13,7 @@ import (
 // state reads the view of node n1, one line for each thing:
 //
 //	node n1 10.0.0.1 fd0a::1
-//	network blue 1001 192.168.0.0/16     gateway by default; also gateway=, mtu=1400, none (egress), ns=other, elsewhere (not on n1)
+//	network blue 1001 192.168.0.0/16     gateway by default; also gateway=, mtu=1400, none (egress), ns=other
 //	port 7 1001 a 192.168.0.2/16         the interface of default/a, with the published prefix, net1 inside
 //	api 10.0.0.1:6443
 func state(t testing.TB, lines ...string) State {
@@ -59,9 +59,6 @@ func state(t testing.TB, lines ...string) State {
 				n.MTU, _ = strconv.Atoi(m)
 			}
 			s.Networks = append(s.Networks, n)
-			if !slices.Contains(plain, "elsewhere") {
-				s.Here = append(s.Here, n.VNI)
-			}
 		case "port":
 			index, _ := strconv.Atoi(plain[0])
 			vni, _ := strconv.Atoi(plain[1])

@@ -31,15 +31,13 @@ type State struct {
 	Transit netip.Prefix
 	// Nodes have the addresses of all nodes of the cluster. Only this node has a name.
 	Nodes []Node
-	// Networks are the Overlay Networks that this node knows.
+	// Networks are those on this node.
 	Networks []Network
 	// APIServers are the endpoints of the Kubernetes API.
 	APIServers []netip.AddrPort
 	// Denied are addresses that nobody reaches from a Network, in addition to those of nodes
 	// and API servers.
 	Denied []netip.Prefix
-	// Here are the VNIs of the Networks on this node.
-	Here []int32
 	// Ports are the interfaces of this node's pods.
 	Ports []Port
 }

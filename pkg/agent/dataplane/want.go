@@ -77,12 +77,7 @@ func Want(s State) (Host, Report, bool) {
 // here are the Networks on this node in the order of their VNIs. If several have one VNI, it
 // is the first by name.
 func (s State) here() []Network {
-	var here []Network
-	for _, n := range s.Networks {
-		if slices.Contains(s.Here, n.VNI) {
-			here = append(here, n)
-		}
-	}
+	here := slices.Clone(s.Networks)
 	slices.SortFunc(here, func(a, b Network) int {
 		return cmp.Or(cmp.Compare(a.VNI, b.VNI), strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 	})

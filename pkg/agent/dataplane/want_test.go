@@ -31,7 +31,6 @@ func TestTransits(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{"a Network of other nodes", []string{"network blue 1001 192.168.0.0/16 elsewhere"}, "[]"},
 		{"a Network without a gateway", []string{"network one 1001 192.168.0.2/32"}, "[]"},
 		{"a Network without egress", []string{"network blue 1001 192.168.0.0/16 none"}, "[]"},
 		{"two IPv4 Networks", []string{"network blue 1001 192.168.0.0/16", "network green 1002 192.168.0.0/16"}, "[100.64.0.0/16]"},

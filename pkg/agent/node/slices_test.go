@@ -79,9 +79,6 @@ func (n *labNode) cluster() dataplane.State {
 	s := n.state
 	s.Node = n.name
 	s.Networks, s.Ports = n.node.State()
-	for _, x := range s.Networks {
-		s.Here = append(s.Here, x.VNI)
-	}
 	return s
 }
 
