@@ -118,8 +118,14 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 	create(t, ns, "apiVersion: v1\nkind: Pod\nmetadata: {name: plain}\nspec: {containers: [{name: c, image: nginx}]}\n")
 	heard.texts = nil
 	patch := []byte(`{"metadata":{"annotations":{"samplecrd.k8s.io/networks":"blue"}}}`)
+	pods := client.Resource(podsResource).Namespace(ns)
 	for range 2 { // the second request changes nothing
-		if _, err := client.Resource(podsResource).Namespace(ns).Patch(t.Context(), "plain", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		patched, err := pods.Patch(t.Context(), "plain", types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// This read waits until the server's cache has the change. The next request begins with the cache.
+		if _, err := pods.Get(t.Context(), "plain", metav1.GetOptions{ResourceVersion: patched.GetResourceVersion()}); err != nil {
 			t.Fatal(err)
 		}
 	}
