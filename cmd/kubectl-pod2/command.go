@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/transport"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/reconcile"
@@ -38,7 +39,9 @@ type tool struct {
 	genericiooptions.IOStreams
 	config  genericclioptions.RESTClientGetter
 	connect func() (reconcile.Clients, error)
-	now     func() time.Time
+	// wrap is around the transport of connect; nil for none.
+	wrap transport.WrapperFunc
+	now  func() time.Time
 }
 
 // session is a connected tool.
@@ -83,7 +86,7 @@ kubectl pod2 set image web app=nginx:1.29
 kubectl pod2 set image web '*=nginx:1.29'`),
 	}
 	set.AddCommand(newSetImage(t))
-	root.AddCommand(newStatus(t), newHistory(t), newUndo(t), newPause(t), newResume(t), newRestart(t), set, newAddresses(t), newRelease(t), newPlan(t), newVersion(t))
+	root.AddCommand(newStatus(t), newHistory(t), newUndo(t), newPause(t), newResume(t), newRestart(t), set, newAddresses(t), newRelease(t), newPlan(t), newDashboard(t), newVersion(t))
 	explainErrors(root)
 	return root
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/transport"
 
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
 	"github.com/pod2/pod2/pkg/reconcile"
@@ -24,10 +25,9 @@ import (
 func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	flags := genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams)
-	command := newCommand(&tool{
-		IOStreams: streams, config: flags, now: time.Now,
-		connect: func() (reconcile.Clients, error) { return connect(flags) },
-	})
+	t := &tool{IOStreams: streams, config: flags, now: time.Now}
+	t.connect = func() (reconcile.Clients, error) { return connect(flags, t.wrap) }
+	command := newCommand(t)
 	flags.AddFlags(command.PersistentFlags())
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -54,12 +54,13 @@ func exitStatus(run *cobra.Command, err error) int {
 	return 1
 }
 
-func connect(flags *genericclioptions.ConfigFlags) (reconcile.Clients, error) {
+func connect(flags *genericclioptions.ConfigFlags, wrap transport.WrapperFunc) (reconcile.Clients, error) {
 	config, err := flags.ToRESTConfig()
 	if err != nil {
 		return reconcile.Clients{}, fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	config.UserAgent = fieldManager
+	config.Wrap(wrap)
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return reconcile.Clients{}, fmt.Errorf("create a client for %s: %w", config.Host, err)

@@ -140,21 +140,25 @@ func verb[T interface {
 }
 
 // planText has one action a line, and each condition of the status on its own line.
-// It leaves out events, because they repeat the conditions.
 func planText(would outcome[*v1.Pod2], plan pod2.Plan, names dns.Plan) string {
-	plan.RequeueAfter = plan.RequeueAfter.Round(time.Second)
-	names.Events = nil
 	title := fmt.Sprintf("Pod2 %s/%s would be %s", would.after.Namespace, would.after.Name, verb(would, pod2Spec))
 	if plan.Empty() && names.Empty() {
 		return title + ", and the controller would do nothing" + again(plan) + ".\n"
 	}
+	return title + ". The first step of the controller would be:\n" + steps(plan, names)
+}
+
+// steps are the actions of the plans, without events, because they repeat the conditions.
+func steps(plan pod2.Plan, names dns.Plan) string {
+	plan.RequeueAfter = plan.RequeueAfter.Round(time.Second)
+	names.Events = nil
 	lines := strings.Split(strings.TrimSuffix(plan.String()+names.String(), "\n"), "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, "status ") {
 			lines[i] = condition.ReplaceAllString(line, "\n      $1=")
 		}
 	}
-	return title + ". The first step of the controller would be:\n  " + strings.Join(lines, "\n  ") + "\n"
+	return "  " + strings.Join(lines, "\n  ") + "\n"
 }
 
 // orphanText lists pods of other controllers that have the names of replicas, and whether
