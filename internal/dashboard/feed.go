@@ -70,7 +70,7 @@ func (f *feed) run(ctx context.Context) {
 			return w, err
 		},
 	}
-	cache.NewReflectorWithOptions(lw, nil, f, cache.ReflectorOptions{
+	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, f.client), nil, f, cache.ReflectorOptions{
 		Name: "dashboard " + f.resource, TypeDescription: f.resource,
 		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Cap: retryAfter, Steps: 10, Factor: 2, Jitter: 0.2},
 	}).RunWithContext(ctx)

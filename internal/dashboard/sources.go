@@ -22,6 +22,8 @@ type source struct {
 	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	records  func(any) []view.Record
+	// client says whether it can send lists as streams: those in memory cannot.
+	client any
 }
 
 // agentLabels select the pods of the data plane.
@@ -33,7 +35,7 @@ func sources(c reconcile.Clients, namespace string) []source {
 	if namespace != "" {
 		where = " in namespace " + namespace
 	}
-	return []source{
+	list := []source{
 		from(sample.Networks(namespace), source{name: "networks", resource: "networks.samplecrd.k8s.io", where: where, records: of(view.OfNetwork)}),
 		from(sample.AddressBlocks(namespace), source{name: "addresses", resource: "addressblocks.samplecrd.k8s.io", where: where, records: of(view.OfAddressBlock)}),
 		from(sample.Pod2s(namespace), source{name: "pod2s", resource: "pod2s.samplecrd.k8s.io", where: where, records: of(view.OfPod2)}),
@@ -43,6 +45,10 @@ func sources(c reconcile.Clients, namespace string) []source {
 		from(core.Nodes(), source{name: "nodes", resource: "nodes", records: of(view.OfNode)}),
 		from(core.Pods(metav1.NamespaceAll), source{name: "agents", resource: "pods", records: of(view.OfAgent), labels: agentLabels}),
 	}
+	for i := range list {
+		list[i].client = c.Kube
+	}
+	return list
 }
 
 // lister is a client that can list and watch. The dashboard uses nothing else of it.

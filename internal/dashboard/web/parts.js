@@ -38,7 +38,7 @@ export const legend = html`<ul class="legend">${states.map((s) => html`<li><svg 
 export function problems(object) {
   const list = (object.conditions ?? []).filter((c) => c.status !== 'True');
   if (object.deleting) return html`<span class="bad">is being deleted</span>`;
-  return list.length ? list.map((c) => html`<div class=${c.status === 'False' ? 'bad' : 'soft'}>${c.type} ${c.status}: ${c.reason}${c.message ? html` <span class="soft">${c.message}</span>` : nothing}</div>`) : html`<span class="good">✓ as it should be</span>`;
+  return list.length ? list.map((c) => html`<div class=${c.status === 'False' ? 'bad' : 'soft'}>${c.type} ${c.status}: ${c.reason}${c.message ? html` <span class="soft">${c.message}</span>` : nothing}</div>`) : html`<span class="good">✓ all True</span>`;
 }
 
 export function conditions(object) {

@@ -1,0 +1,48 @@
+package browser
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// cluster with 60 replicas on 10 nodes.
+func cluster() (kube, sample []runtime.Object) {
+	var entries []v1.AddressEntry
+	for i := range 60 {
+		kube = append(kube, pod(i, fmt.Sprint("node-", i%10), i != 59))
+		entries = append(entries, bound(i))
+	}
+	for i := range 10 {
+		kube = append(kube, node(fmt.Sprint("node-", i)))
+	}
+	entries = append(entries, v1.AddressEntry{Address: "10.0.0.100", Pod: "db-0", State: v1.AddressReserved, Since: ago, Owner: v1.AddressOwner{Kind: "StatefulSet", Name: "db"}},
+		v1.AddressEntry{Address: "10.0.0.101", Pod: "job-x", State: v1.AddressResting, Since: metav1.Now()})
+	return kube, append(sample, network("blue", "10.0.0.0/24", 253, 60, 1, 1), network("large", "10.1.0.0/16", 65533, 0, 0, 0), block("blue-0", "blue", "10.0.0.0/24", entries...), web(60))
+}
+
+func TestPage(t *testing.T) {
+	kube, sample := cluster()
+	l := newLab(t, 1200, 900, kube, sample)
+	l.open("networks")
+	l.shows("default/blue")
+	l.picture("networks")
+	l.do(chromedp.Navigate("about:blank"))
+	l.open("networks/default/blue/10.0.0.5")
+	l.shows("0a:58:0a:00:00:05")
+	l.picture("blue")
+	l.open("pod2s/default/web")
+	l.shows("create pod web-2")
+	l.picture("web")
+	l.open("topology/default/blue")
+	l.shows("60 pods on 10 of 10 nodes")
+	l.picture("topology")
+	l.open("search/web-7")
+	l.shows("10.0.0.9")
+	l.picture("search")
+}
