@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/pod2/pod2/internal/dashboard/view"
 )
@@ -73,7 +74,7 @@ func (f *feed) run(ctx context.Context) {
 	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, f.client), nil, f, cache.ReflectorOptions{
 		Name: "dashboard " + f.resource, TypeDescription: f.resource,
 		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Cap: retryAfter, Steps: 10, Factor: 2, Jitter: 0.2},
-	}).RunWithContext(ctx)
+	}).RunWithContext(klog.NewContext(ctx, klog.Logger{})) // the page has its errors, not the terminal
 }
 
 func (f *feed) selecting(o metav1.ListOptions) metav1.ListOptions {

@@ -45,9 +45,12 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-func newLab(t *testing.T, width, height int, kube, sample []runtime.Object) *lab {
+func newLab(t *testing.T, width, height int, kube, sample []runtime.Object, change ...func(*lab)) *lab {
 	t.Helper()
 	l := &lab{T: t, kube: kubefake.NewClientset(kube...), sample: fake.NewSimpleClientset(sample...)}
+	for _, c := range change {
+		c(l)
+	}
 	urls, done := make(chan string, 1), make(chan error, 1)
 	serving, stop := context.WithCancel(t.Context())
 	go func() {

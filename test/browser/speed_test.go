@@ -1,0 +1,78 @@
+package browser
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// frames feeds the page 1,000 changes a second for five seconds, in parts as the server sends them, and returns the time
+// of script and paint of each frame. A message that a frame sends to itself arrives after its paint.
+const frames = `(async () => {
+  const {apply} = await import('/state.js');
+  const times = [], channel = new MessageChannel();
+  let begun = 0, n = 0, running = true;
+  channel.port1.onmessage = () => times.push(performance.now() - begun);
+  const frame = () => {
+    begun = performance.now();
+    channel.port2.postMessage(0);
+    if (running) requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+  const feed = setInterval(() => {
+    const values = {};
+    for (let i = 0; i < 100; i++, n++) {
+      const at = (n * 7919) % 65000 + 2, address = '10.1.' + (at >> 8) + '.' + (at & 255);
+      values['addresses/default/large/' + address] = {namespace: 'default', network: 'large', address, pod: 'p' + n, since: 1e9, state: ['Bound', 'Reserved', 'Resting'][n % 3]};
+    }
+    apply(values, false);
+  }, 100);
+  await new Promise((r) => setTimeout(r, 5000));
+  clearInterval(feed);
+  running = false;
+  times.sort((a, b) => a - b);
+  return [times.length, times[times.length >> 1], times[Math.floor(times.length * 0.99)], document.getElementById('map').width];
+})()`
+
+func TestLargeMapIsFast(t *testing.T) {
+	kube, sample := cluster()
+	l := newLab(t, 1200, 900, kube, sample)
+	l.open("networks/default/large")
+	l.shows("Point at a cell")
+	var got []float64
+	l.do(chromedp.Evaluate(frames, &got, awaitPromise))
+	t.Logf("%.0f frames: median %.1f ms, p99 %.1f ms", got[0], got[1], got[2])
+	if got[0] < 50 || got[3] != 1024 {
+		t.Errorf("%.0f frames on a canvas of %.0f pixels", got[0], got[3])
+	}
+	l.picture("large")
+}
+
+// 10,000 pods stand: the first paint.
+func TestManyPods(t *testing.T) {
+	var kube []runtime.Object
+	var blocks []runtime.Object
+	const pods, perBlock = 10_000, 256
+	entries := map[int][]v1.AddressEntry{}
+	for i := range pods {
+		kube = append(kube, pod(i, fmt.Sprint("node-", i%100), true))
+		entries[i/perBlock] = append(entries[i/perBlock], bound(i))
+	}
+	for i, list := range entries {
+		blocks = append(blocks, block(fmt.Sprint("blue-", i), "blue", fmt.Sprintf("10.0.%d.0/24", i), list...))
+	}
+	l := newLab(t, 1200, 900, kube, append(blocks, network("blue", "10.0.0.0/16", 65533, pods, 0, 0), web(pods)))
+	begin := time.Now()
+	l.open("networks/default/blue/10.0.0.9")
+	l.shows("web-7")
+	t.Logf("shown after %s", time.Since(begin).Round(time.Millisecond))
+	l.picture("many")
+	l.do(chromedp.Evaluate(`location.hash = '#/topology/default/blue'`, nil))
+	l.shows("10000 pods on 100 of 100 nodes")
+	l.picture("topology-many")
+}
