@@ -158,6 +158,7 @@ verify: ## Fail if a generated file or a picture is stale, or a patch of test/mu
 lint: bin/.lint-tools ## Run golangci-lint and actionlint; .golangci.yml lists the linters and the reasons for them
 	@bin/golangci-lint run --allow-parallel-runners ./...
 	@cd test/bench && ../../bin/golangci-lint run --allow-parallel-runners ./...
+	@cd test/browser && ../../bin/golangci-lint run --allow-parallel-runners ./...
 	@cd test/prose && ../../bin/golangci-lint run --allow-parallel-runners ./...
 	@bin/actionlint -shellcheck= -pyflakes=
 
@@ -179,6 +180,14 @@ docs: bin/hugo ## Build the site of docs/ into public/, with navigation and sear
 docs-test: docs ## Open the site in headless Chromium, follow every link; installs Chromium on Debian
 	@if hack/hugo/chromium.sh; then go test -tags=site -count=1 -run '^Test(Site|Browser)' ./docs; \
 	else go test -tags=site -count=1 -run '^TestSite' ./docs && echo 'The test in a browser: no Chromium: skipped'; fi
+
+.PHONY: dashboard-test
+dashboard-test: ## Test the page of kubectl pod2 dashboard in headless Chromium; installs Chromium and npm on Debian
+	@axe="$$(hack/browser.sh | tail -n 1)" && AXE="$$axe" go test -C test/browser -count=1 $(TEST_FLAGS) ./...
+
+.PHONY: dashboard-pictures
+dashboard-pictures: ## Draw the pictures of the dashboard in docs/pictures again
+	@hack/browser.sh >/dev/null && PICTURES="$(CURDIR)/docs/pictures" go test -C test/browser -count=1 -run '^TestPictures$$' ./...
 
 bin/hugo: hack/hugo/go.mod hack/hugo/go.sum
 	@echo "Building Hugo into bin/ from Go modules (a few minutes the first time) ..."

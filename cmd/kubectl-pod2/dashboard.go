@@ -83,7 +83,7 @@ func openBrowser(ctx context.Context, url string) error {
 	return exec.CommandContext(ctx, command[0], command[1:]...).Start()
 }
 
-// nextStep of the controller for a Pod2 as it is, in words.
+// nextStep of the controller for an unchanged Pod2, in words.
 func (s *session) nextStep(ctx context.Context, namespace, name string) (string, error) {
 	p, err := reconcile.Get(ctx, "Pod2", s.Sample.SamplecrdV1().Pod2s(namespace), namespace, name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *session) nextStep(ctx context.Context, namespace, name string) (string,
 	return steps(plan, names), nil
 }
 
-// revisions of a Pod2, each with what it changed.
+// revisions of a Pod2, each with its changes.
 func (s *session) revisions(ctx context.Context, namespace, name string) ([]dashboard.Revision, error) {
 	p, err := reconcile.Get(ctx, "Pod2", s.Sample.SamplecrdV1().Pod2s(namespace), namespace, name)
 	if err != nil {

@@ -30,7 +30,7 @@ type feed struct {
 	failing time.Time
 }
 
-// shown is what remains of an object.
+// shown are the records of an object.
 type shown struct {
 	metav1.ObjectMeta
 	records []view.Record

@@ -69,7 +69,7 @@ func listen(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("--address %s: %w", address, err)
 	}
 	if !tcp.IP.IsLoopback() {
-		return nil, fmt.Errorf("--address %s is not a loopback address: the dashboard shows what you may read, so write 127.0.0.1:PORT or [::1]:PORT", address)
+		return nil, fmt.Errorf("--address %s is not a loopback address: the network must not see your view of the cluster, so write 127.0.0.1:PORT or [::1]:PORT", address)
 	}
 	l, err := net.ListenTCP("tcp", tcp)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // ReadOnly is a transport that sends only GET requests: get, list and watch. So a mistake in this program cannot change
-// the cluster, whatever the user may do.
+// the cluster, even if the user may.
 func ReadOnly(next http.RoundTripper) http.RoundTripper { return readOnly{next} }
 
 type readOnly struct{ next http.RoundTripper }

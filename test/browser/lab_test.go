@@ -2,8 +2,11 @@
 package browser
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
+	pngs "image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,7 +111,8 @@ func (l *lab) shows(text string) {
 	}
 }
 
-// picture of the page, in the directory of the environment variable PICTURES, if that is set.
+// picture of the page, in the directory of the environment variable PICTURES, if that is set. The picture is SVG around a
+// PNG, because the repository has only text.
 func (l *lab) picture(name string) {
 	l.Helper()
 	dir := os.Getenv("PICTURES")
@@ -117,7 +121,13 @@ func (l *lab) picture(name string) {
 	}
 	var png []byte
 	l.do(chromedp.FullScreenshot(&png, 100))
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
+	size, err := pngs.DecodeConfig(bytes.NewReader(png))
+	if err != nil {
+		l.Fatal(err)
+	}
+	text := fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %[1]d %[2]d\" width=\"%[1]d\" height=\"%[2]d\">\n<image width=\"%[1]d\" height=\"%[2]d\" href=\"data:image/png;base64,%[3]s\"/>\n</svg>\n",
+		size.Width, size.Height, base64.StdEncoding.EncodeToString(png))
+	if err := os.WriteFile(filepath.Join(dir, name+".svg"), []byte(text), 0o644); err != nil {
 		l.Fatal(err)
 	}
 }

@@ -26,23 +26,22 @@ func cluster() (kube, sample []runtime.Object) {
 	return kube, append(sample, network("blue", "10.0.0.0/24", 253, 60, 1, 1), network("large", "10.1.0.0/16", 65533, 0, 0, 0), block("blue-0", "blue", "10.0.0.0/24", entries...), web(60))
 }
 
-func TestPage(t *testing.T) {
+// Each view shows its objects. It also draws the pictures of docs/how-to/dashboard.md.
+func TestPictures(t *testing.T) {
 	kube, sample := cluster()
-	l := newLab(t, 1200, 900, kube, sample)
+	l := newLab(t, 1000, 700, kube, sample)
 	l.open("networks")
 	l.shows("default/blue")
-	l.picture("networks")
 	l.do(chromedp.Navigate("about:blank"))
 	l.open("networks/default/blue/10.0.0.5")
 	l.shows("0a:58:0a:00:00:05")
-	l.picture("blue")
+	l.picture("dashboard-network")
+	l.open("pod2s")
+	l.shows("default/web")
 	l.open("pod2s/default/web")
 	l.shows("create pod web-2")
-	l.picture("web")
+	l.shows("Revision 2 (update)")
 	l.open("topology/default/blue")
 	l.shows("60 pods on 10 of 10 nodes")
-	l.picture("topology")
-	l.open("search/web-7")
-	l.shows("10.0.0.9")
-	l.picture("search")
+	l.picture("dashboard-topology")
 }

@@ -89,7 +89,7 @@ func TestMarkupStaysText(t *testing.T) {
 	}
 }
 
-// What the guard refuses is refused to a browser too, and the page itself works with its policy.
+// A browser on another site gets nothing, and the page itself works with its policy.
 func TestOtherSitesGetNothing(t *testing.T) {
 	kube, sample := cluster()
 	l := newLab(t, 800, 600, kube, sample)

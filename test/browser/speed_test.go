@@ -50,10 +50,9 @@ func TestLargeMapIsFast(t *testing.T) {
 	if got[0] < 50 || got[3] != 1024 {
 		t.Errorf("%.0f frames on a canvas of %.0f pixels", got[0], got[3])
 	}
-	l.picture("large")
 }
 
-// 10,000 pods stand: the first paint.
+// The first paint with 10,000 pods.
 func TestManyPods(t *testing.T) {
 	var kube []runtime.Object
 	var blocks []runtime.Object
@@ -71,8 +70,6 @@ func TestManyPods(t *testing.T) {
 	l.open("networks/default/blue/10.0.0.9")
 	l.shows("web-7")
 	t.Logf("shown after %s", time.Since(begin).Round(time.Millisecond))
-	l.picture("many")
 	l.do(chromedp.Evaluate(`location.hash = '#/topology/default/blue'`, nil))
 	l.shows("10000 pods on 100 of 100 nodes")
-	l.picture("topology-many")
 }

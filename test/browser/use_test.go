@@ -116,7 +116,6 @@ func TestDarkPhone(t *testing.T) {
 	l.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}))
 	l.open("networks/default/blue")
 	l.shows("60 bound")
-	l.picture("dark-phone")
 	var back string
 	var wide bool
 	l.do(chromedp.Evaluate("getComputedStyle(document.body).backgroundColor", &back), chromedp.Evaluate("document.documentElement.scrollWidth > innerWidth", &wide))

@@ -45,7 +45,7 @@ function schedule() {
 function header(at) {
   const submit = (e) => {
     e.preventDefault();
-    go(`search/${new FormData(e.target).get('q')}`);
+    location.hash = `#/search/${encodeURIComponent(new FormData(e.target).get('q'))}`;
   };
   return html`<strong>Pod2</strong><span class="soft">${settings.context ?? ''} ${settings.namespace ? `namespace ${settings.namespace}` : 'all namespaces'}</span>
     <nav aria-label="Views">${Object.entries(views).filter(([, v]) => v.title).map(([name, v]) => html`<a href=${`#/${name}`} aria-current=${at.view === name ? 'page' : nothing}>${v.title}${name === 'waiting' ? waitingCount() : ''}</a>`)}</nav>

@@ -32,7 +32,7 @@ export function bar(n) {
 }
 
 export const legend = html`<ul class="legend">${states.map((s) => html`<li><svg viewBox="0 0 1 1" aria-hidden="true">
-  <rect class=${`fill-${s.toLowerCase()}`} width="1" height="1"/></svg>${s}</li>`)}<li class="soft">dark to light: in use to free</li></ul>`;
+  <rect class=${`fill-${s.toLowerCase()}`} width="1" height="1"/></svg>${s}</li>`)}</ul>`;
 
 // conditions that a reader must see: those that are not as they should be.
 export function problems(object) {
