@@ -16,7 +16,7 @@ build: ## Build bin/pod2-controller, bin/pod2-agent, the CNI plugin bin/pod2-cni
 	@cp hack/kubectl_complete-pod2 bin/
 
 .PHONY: demo
-demo: cluster-tools build ## Start a local cluster, show all features on it, and leave it running
+demo: cluster-tools build ## Start a local cluster, show all features on it, and leave it running (DASHBOARD=1: open the dashboard)
 	@hack/demo.sh up
 
 .PHONY: demo-down

@@ -255,10 +255,15 @@ The cluster and the controller are still running. To look around:
   export KUBECONFIG=$dir/kubeconfig PATH=$root/bin:\$PATH
   kubectl get networks,pod2s,crontabs,pods
   kubectl explain pod2.spec
+  kubectl pod2 dashboard              # all of it in the browser, live; make demo DASHBOARD=1 opens it at once
   tail -f $log
 
 make demo-down stops and removes both. The programs stay in bin/.
 EOF
+  if [[ ${DASHBOARD:-} == 1 ]]; then
+    printf '\n'
+    "$root/bin/kubectl-pod2" --kubeconfig="$dir/kubeconfig" dashboard
+  fi
 }
 
 # down works in every case: after a demo that succeeded, failed or was killed, and without one.

@@ -10,7 +10,7 @@ import (
 const host = "127.0.0.1:12345"
 
 // answer of a guarded server to a request that a change makes from a good one.
-func answer(t *testing.T, g *guard, change func(*http.Request)) *http.Response {
+func answer(t *testing.T, g *guard, change func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Host = host
@@ -18,7 +18,7 @@ func answer(t *testing.T, g *guard, change func(*http.Request)) *http.Response {
 	change(r)
 	w := httptest.NewRecorder()
 	g.ServeHTTP(w, r)
-	return w.Result()
+	return w
 }
 
 func TestGuard(t *testing.T) {
@@ -50,10 +50,10 @@ func TestGuard(t *testing.T) {
 		"rebinding and token":    {func(r *http.Request) { r.Host = "evil.example"; r.URL.Path = "/open/" + g.token }, http.StatusForbidden},
 	} {
 		got := answer(t, g, row.change)
-		if got.StatusCode != row.want {
-			t.Errorf("%s: got %d, want %d", name, got.StatusCode, row.want)
+		if got.Code != row.want {
+			t.Errorf("%s: got %d, want %d", name, got.Code, row.want)
 		}
-		if policy := got.Header.Get("Content-Security-Policy"); policy == "" || strings.Contains(policy, "unsafe") {
+		if policy := got.Header().Get("Content-Security-Policy"); policy == "" || strings.Contains(policy, "unsafe") {
 			t.Errorf("%s: Content-Security-Policy: %q", name, policy)
 		}
 	}
@@ -61,7 +61,7 @@ func TestGuard(t *testing.T) {
 
 func TestCookie(t *testing.T) {
 	g := newGuard(host, http.NotFoundHandler())
-	got := answer(t, g, func(r *http.Request) { r.URL.Path = "/open/" + g.token }).Header.Get("Set-Cookie")
+	got := answer(t, g, func(r *http.Request) { r.URL.Path = "/open/" + g.token }).Header().Get("Set-Cookie")
 	if want := g.name + "=" + g.secret + "; Path=/; HttpOnly; SameSite=Strict"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -84,7 +84,7 @@ func newHandler(o Options, store *Store) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServerFS(files))
 	mux.HandleFunc("/changes", func(w http.ResponseWriter, r *http.Request) { sendChanges(w, r, store) })
-	mux.HandleFunc("/settings", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("/settings", func(w http.ResponseWriter, _ *http.Request) {
 		send(w, map[string]string{"namespace": o.Namespace, "context": o.Context}, nil)
 	})
 	mux.HandleFunc("/plan", func(w http.ResponseWriter, r *http.Request) {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -32,8 +33,7 @@ type dashboard struct {
 func openDashboard(t *testing.T, namespace, user string) *dashboard {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin/kubectl-pod2"), "dashboard", "--no-open", "--kubeconfig", kubeconfig, "-n", namespace, "--as="+user)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd := exec.Command(filepath.Join(root, "bin/kubectl-pod2"), "dashboard", "--no-open", "--kubeconfig", kubeconfig, "-n", namespace, "--as="+user)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -62,7 +62,7 @@ func openDashboard(t *testing.T, namespace, user string) *dashboard {
 	t.Cleanup(func() {
 		stop()
 		<-done
-		if err := cmd.Wait(); err != nil {
+		if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait()); err != nil {
 			t.Errorf("Ctrl-C does not end the dashboard: %v", err)
 		}
 	})
@@ -158,6 +158,7 @@ func verbsOf(t *testing.T, user string) (list []string) {
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
+	run(t, "", "apply", "-f", filepath.Join(root, "artifacts/20-user-roles.yaml"))
 	startController(t, ns)
 	viewer := "viewer-" + ns
 	create(t, ns, `
