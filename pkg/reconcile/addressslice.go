@@ -65,8 +65,12 @@ func (r *addressSliceKind) observe(key Key) (state addressslice.State, again tim
 	if state.Network = r.networks.get(key.Namespace, key.Name); state.Network == nil {
 		return state, 0, nil
 	}
-	hosts := map[string]string{}
-	for _, block := range r.blocks.by(byNetwork, key.path()) {
+	hosts, blocks, entries := map[string]string{}, r.blocks.by(byNetwork, key.path()), 0
+	for _, block := range blocks {
+		entries += len(block.Spec.Entries)
+	}
+	state.Locations = make(map[string]string, entries)
+	for _, block := range blocks {
 		if block.Spec.NetworkUID != state.Network.UID {
 			continue
 		}
