@@ -4,6 +4,8 @@ package bpf
 
 import (
 	"bytes"
+	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"testing"
@@ -21,26 +23,36 @@ import (
 // tcIndex is the offset of tc_index in struct __sk_buff.
 const tcIndex = 44
 
-// attachCode to an interface, with clsact, as a program with all rights in the namespace can.
+// attachCode to an interface, as a clsact filter of the first priority, as a program with all rights in the namespace can.
 func attachCode(t testing.TB, ns netns.NsHandle, dev string, parent uint32, code ...asm.Instruction) {
 	t.Helper()
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, Instructions: code, License: "Apache-2.0"})
-	must(t, err)
-	t.Cleanup(func() { _ = program.Close() })
+	attachFilter(t, ns, dev, parent, 1, code...)
+}
+
+func attachFilter(t testing.TB, ns netns.NsHandle, dev string, parent uint32, priority uint16, code ...asm.Instruction) {
+	t.Helper()
+	program := newProgram(t, code...)
 	must(t, in(ns, func() error {
 		index, err := indexOf(dev)
 		if err != nil {
 			return err
 		}
-		qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: int(index), Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
-		if err := netlink.QdiscAdd(qdisc); err != nil {
+		if err := addClsact(int(index)); err != nil {
 			return err
 		}
 		return netlink.FilterAdd(&netlink.BpfFilter{
-			FilterAttrs: netlink.FilterAttrs{LinkIndex: int(index), Parent: parent, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL},
+			FilterAttrs: netlink.FilterAttrs{LinkIndex: int(index), Parent: parent, Handle: 1, Priority: priority, Protocol: unix.ETH_P_ALL},
 			Fd:          program.FD(), Name: "test", DirectAction: true,
 		})
 	}))
+}
+
+func newProgram(t testing.TB, code ...asm.Instruction) *ebpf.Program {
+	t.Helper()
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, Instructions: code, License: "Apache-2.0"})
+	must(t, err)
+	t.Cleanup(func() { _ = program.Close() })
+	return program
 }
 
 // markAll packets that leave an interface as by_device does.
@@ -64,13 +76,13 @@ func TestMarkEndsAtPort(t *testing.T) {
 	}
 }
 
-// A pod of another network cannot send VXLAN through the node, whether it marks it or not.
-func TestForwardedVXLAN(t *testing.T) {
-	l := newLab(t, false)
-	a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")
-	n1, n2, other := l.nodes[0], l.nodes[1], newNamespace(t)
-	must(t, in(n1.ns, func() error {
-		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "other"}, PeerName: "eth0", PeerNamespace: netlink.NsFd(other)}); err != nil {
+// otherPod is a pod of another network on the node, with the address 10.5.0.2. The node forwards its packets. On the
+// node, its interface is "other".
+func (n *node) otherPod() *pod {
+	n.Helper()
+	p := &pod{node: n, name: "other", ns: newNamespace(n.TB), ip: addr("10.5.0.2")}
+	must(n, in(n.ns, func() error {
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "other"}, PeerName: "eth0", PeerNamespace: netlink.NsFd(p.ns)}); err != nil {
 			return err
 		}
 		if err := addAddress("other", netip.MustParsePrefix("10.5.0.1/24")); err != nil {
@@ -79,29 +91,44 @@ func TestForwardedVXLAN(t *testing.T) {
 		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600); err != nil {
 			return err
 		}
-		return up("other")
-	}))
-	var to dataplane.MAC
-	must(t, in(n1.ns, func() error {
 		link, err := netlink.LinkByName("other")
 		if err == nil {
-			copy(to[:], link.Attrs().HardwareAddr)
+			copy(p.mac[:], link.Attrs().HardwareAddr) // of the next hop
 		}
-		return err
+		return errors.Join(err, up("other"))
 	}))
-	must(t, in(other, func() error { return up("eth0") }))
-	forged := frame(to, to, unix.ETH_P_IP, vxlan(addr("10.5.0.2"), n2.ip, blue.vni, frame(c.mac, a.mac, unix.ETH_P_IP, udp4(a.ip, c.ip)...))...)
-	for _, marked := range []bool{false, true} {
-		if marked {
-			markAll(t, other, "eth0")
+	must(n, in(p.ns, func() error {
+		if err := addAddress("eth0", netip.PrefixFrom(p.ip, 24)); err != nil {
+			return err
 		}
+		return errors.Join(up("eth0"), netlink.RouteAdd(&netlink.Route{Gw: net.IPv4(10, 5, 0, 1)}))
+	}))
+	return p
+}
+
+// A pod of another network cannot send VXLAN through the node, whether it marks it or not, and whether
+// the node or a program at the pod's interface forwards it.
+func TestForwardedVXLAN(t *testing.T) {
+	l := newLab(t, false)
+	a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")
+	n1, n2, other := l.nodes[0], l.nodes[1], l.nodes[0].otherPod()
+	forged := frame(other.mac, other.mac, unix.ETH_P_IP, vxlan(other.ip, n2.ip, blue.vni, frame(c.mac, a.mac, unix.ETH_P_IP, udp4(a.ip, c.ip)...))...)
+	for _, tt := range []struct {
+		name    string
+		prepare func()
+	}{
+		{"as it is", func() {}},
+		{"marked", func() { markAll(t, other.ns, "eth0") }},
+		{"marked, and forwarded by a program", func() { redirectAll(t, n1.ns, "other", n1.eth) }},
+	} {
+		tt.prepare()
 		before := n1.dropped("injected")
-		must(t, send(other, "eth0", forged))
+		must(t, send(other.ns, "eth0", forged))
 		for limit := time.Now().Add(3 * time.Second); n1.dropped("injected") == before && time.Now().Before(limit); {
 			time.Sleep(10 * time.Millisecond) // the node looks for its neighbour
 		}
 		if got := n1.dropped("injected") - before; got != 1 {
-			t.Errorf("marked %v: %d of 1 were dropped; drops on node1: %s, on node2: %s", marked, got, n1.drops(), n2.drops())
+			t.Errorf("%s: %d of 1 were dropped; drops on node1: %s, on node2: %s", tt.name, got, n1.drops(), n2.drops())
 		}
 	}
 }

@@ -298,7 +298,10 @@ func TestWireDecidesAsTheModel(t *testing.T) {
 }
 
 // hasDecap6 says whether the kernel can remove an IPv4 header before an IPv6 one, which needs Linux 6.4.
-func hasDecap6(t testing.TB) bool {
+func hasDecap6(t testing.TB) bool { return isLinux(t, 6, 4) }
+
+// isLinux says whether the kernel has this version or a newer one.
+func isLinux(t testing.TB, wantMajor, wantMinor int) bool {
 	t.Helper()
 	var name unix.Utsname
 	must(t, unix.Uname(&name))
@@ -306,5 +309,5 @@ func hasDecap6(t testing.TB) bool {
 	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor); err != nil {
 		t.Fatal(err)
 	}
-	return major > 6 || major == 6 && minor >= 4
+	return major > wantMajor || major == wantMajor && minor >= wantMinor
 }
