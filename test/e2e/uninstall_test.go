@@ -3,17 +3,22 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // An administrator removes the agent as docs/how-to/uninstall.md says, while a Network has pods. The
@@ -28,7 +33,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	})
 	create(t, ns, networks+alone("one", "node1", "blue@eth0")+alone("two", "node2", "blue@eth0"))
 	waitRunning(t, ns, "one", "two")
-	ours := strings.Split("filter from_port of a port, filter from_wire of eth0, link a port, link pod2gw, link pod2gwp, maps, plugin, route to 100.64.0.0/16, table inet pod2", ", ")
+	ours := strings.Split("link a port, link pod2gw, link pod2gwp, maps, plugin, program from_port of a port, program from_wire of eth0, route to 100.64.0.0/16, table inet pod2", ", ")
 	before := map[string]string{}
 	for _, node := range []string{"node1", "node2"} {
 		eventually(t, node+" has all of the Network", func() (string, error) {
@@ -104,11 +109,16 @@ func traces(t *testing.T, node string) string {
 			}
 			for _, filter := range filters {
 				if program, ok := filter.(*netlink.BpfFilter); ok {
-					found = append(found, "filter "+program.Name+" of "+name)
+					found = append(found, "program "+program.Name+" of "+name)
 				}
 			}
 		}
 	}
+	byTCX, err := tcxPrograms(ns)
+	if err != nil {
+		t.Fatalf("tcx programs of %s: %v", node, err)
+	}
+	found = append(found, byTCX...)
 	for what, path := range map[string]string{"maps": "sys/fs/bpf/pod2/*", "plugin": "opt/cni/bin/pod2-cni"} {
 		if files, err := filepath.Glob(filepath.Join(process, "root", path)); err != nil || len(files) > 0 {
 			found = append(found, what)
@@ -148,6 +158,47 @@ func traces(t *testing.T, node string) string {
 	}
 	slices.Sort(found)
 	return strings.Join(found, ", ")
+}
+
+// tcxPrograms of all links in a network namespace, where the kernel has tcx.
+func tcxPrograms(ns netns.NsHandle) (found []string, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends here
+		if err = netns.Set(ns); err != nil {
+			return
+		}
+		var links []netlink.Link
+		if links, err = netlink.LinkList(); err != nil {
+			return
+		}
+		for _, l := range links {
+			for _, direction := range []ebpf.AttachType{ebpf.AttachTCXIngress, ebpf.AttachTCXEgress} {
+				all, queryErr := link.QueryPrograms(link.QueryOptions{Target: l.Attrs().Index, Attach: direction})
+				if errors.Is(queryErr, unix.EINVAL) {
+					return // a kernel before 6.6
+				}
+				if err = queryErr; err != nil {
+					return
+				}
+				for _, one := range all.Programs {
+					var program *ebpf.Program
+					var info *ebpf.ProgramInfo
+					if program, err = ebpf.NewProgramFromID(one.ID); err != nil {
+						return
+					}
+					if info, err = program.Info(); err != nil {
+						return
+					}
+					found = append(found, "program "+info.Name+" of "+l.Attrs().Name)
+					_ = program.Close()
+				}
+			}
+		}
+	}()
+	<-done
+	return found, err
 }
 
 // firstProcess is the directory in /proc of a node's first process. test/e2e/e2e.sh starts it by

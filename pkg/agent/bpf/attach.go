@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -22,9 +23,18 @@ func (p *Programs) AttachPort(index int) error {
 	return p.attach(index, "from_port", "to_port")
 }
 
-// AttachWire to an interface that leads to other nodes.
+// AttachWire to an interface that leads to other nodes, before all programs of others if the kernel can. Filters of
+// an agent that could not are removed.
 func (p *Programs) AttachWire(index int) error {
-	return p.attach(index, "from_wire", "to_wire")
+	first, err := p.attachFirst(index)
+	if err != nil {
+		return err
+	}
+	if !first {
+		return p.attach(index, "from_wire", "to_wire")
+	}
+	_, err = detachFilters(index)
+	return err
 }
 
 // AttachVXLAN to the VXLAN device.
@@ -102,6 +112,20 @@ func addClsact(index int) error {
 // Detach all programs of the agent from an interface, and say whether there was any. It leaves clsact there:
 // another program may use it.
 func Detach(index int) (found bool, err error) {
+	for direction := range wirePrograms {
+		err := eachByTCX(index, direction, func(_ int, program *ebpf.Program) error {
+			found = true
+			return detachTCX(index, direction, program)
+		})
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENODEV) {
+			return found, fmt.Errorf("detach from interface %d: %w", index, err)
+		}
+	}
+	filters, err := detachFilters(index)
+	return found || filters, err
+}
+
+func detachFilters(index int) (found bool, err error) {
 	for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
 		err := netlink.FilterDel(&netlink.BpfFilter{FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: parent, Handle: filterHandle, Priority: filterPriority, Protocol: unix.ETH_P_ALL}})
 		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENODEV) {

@@ -3,10 +3,16 @@
 package bpf
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // An ingress qdisc of another program is an error that says how to continue. With clsact, the programs share
@@ -30,7 +36,7 @@ func TestAttachBesideQdisc(t *testing.T) {
 			if err := netlink.QdiscAdd(&netlink.GenericQdisc{QdiscAttrs: qdisc, QdiscType: tt.kind}); err != nil {
 				return err
 			}
-			return p.AttachWire(int(index))
+			return p.AttachPort(int(index))
 		})
 		if got := ""; err != nil {
 			if got = err.Error(); !strings.HasSuffix(got, tt.want) || tt.want == "" {
@@ -41,6 +47,92 @@ func TestAttachBesideQdisc(t *testing.T) {
 		}
 		p.Close()
 	}
+}
+
+// The agent's programs come first on a wire, where the kernel can do that: before those that others have put there
+// since, and in the place of those of an agent before. A program that is in place stays.
+func TestAttachFirst(t *testing.T) {
+	var programs [2]*Programs
+	for i := range programs {
+		var err error
+		programs[i], err = Load(bpffs(t))
+		must(t, err)
+		t.Cleanup(programs[i].Close)
+	}
+	ns := newNamespace(t)
+	var index int
+	must(t, in(ns, func() error {
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "eth0"}, PeerName: "other"}); err != nil {
+			return err
+		}
+		i, err := indexOf("eth0")
+		index = int(i)
+		return err
+	}))
+	type step struct {
+		name string
+		do   func() error
+		want string
+	}
+	steps := []step{
+		{"attached", func() error { return programs[0].AttachWire(index) }, "clsact from_wire"},
+		{"detached", func() error { _, err := Detach(index); return err }, ""},
+	}
+	if isLinux(t, 6, 6) {
+		steps = []step{
+			{"filters of an earlier agent", func() error { return programs[0].attach(index, "from_wire", "to_wire") }, "clsact from_wire"},
+			{"attached", func() error { return programs[0].AttachWire(index) }, "tcx from_wire 0"},
+			{"again", func() error { return programs[0].AttachWire(index) }, "tcx from_wire 0"},
+			{"by the next agent", func() error { return programs[1].AttachWire(index) }, "tcx from_wire 1"},
+			{"behind another", func() error { return attachHead(t, index) }, "tcx other, tcx from_wire 1"},
+			{"before it again", func() error { return programs[1].AttachWire(index) }, "tcx from_wire 1, tcx other"},
+			{"detached", func() error { _, err := Detach(index); return err }, "tcx other"},
+		}
+	}
+	for _, s := range steps {
+		must(t, in(ns, s.do))
+		var got string
+		must(t, in(ns, func() (err error) { got, err = ingress(index, programs); return err }))
+		if got != s.want {
+			t.Errorf("%s: %s, want %s", s.name, got, s.want)
+		}
+	}
+}
+
+func attachHead(t *testing.T, index int) error {
+	program := newProgram(t, asm.Mov.Imm(asm.R0, next), asm.Return())
+	return link.RawAttachProgram(link.RawAttachProgramOptions{Target: index, Program: program, Attach: ebpf.AttachTCXIngress, Anchor: link.Head()})
+}
+
+// ingress lists the programs for packets that arrive, in their order, with the number of the Programs that have them.
+func ingress(index int, programs [2]*Programs) (string, error) {
+	var list []string
+	all, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXIngress})
+	if err != nil && !errors.Is(err, unix.EINVAL) {
+		return "", err
+	}
+	for i := 0; err == nil && i < len(all.Programs); i++ {
+		one := "tcx other"
+		for n, p := range programs {
+			info, err := p.collection.Programs["from_wire"].Info()
+			if err != nil {
+				return "", err
+			}
+			if id, _ := info.ID(); id == all.Programs[i].ID {
+				one = fmt.Sprint("tcx from_wire ", n)
+			}
+		}
+		list = append(list, one)
+	}
+	link, err := netlink.LinkByIndex(index)
+	if err != nil {
+		return "", err
+	}
+	filters, err := netlink.FilterList(link, netlink.HANDLE_MIN_INGRESS)
+	for _, f := range filters {
+		list = append(list, "clsact "+f.(*netlink.BpfFilter).Name)
+	}
+	return strings.Join(list, ", "), err
 }
 
 // MakeVXLAN keeps its device, and replaces any other interface with its name.

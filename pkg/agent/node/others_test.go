@@ -14,6 +14,8 @@ import (
 	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/agent/bpf"
 )
 
 func ipNet(p netip.Prefix) *net.IPNet {
@@ -24,8 +26,11 @@ func setSysctl(name, value string) error {
 	return os.WriteFile("/proc/sys/"+strings.ReplaceAll(name, ".", "/"), []byte(value), 0o644)
 }
 
-// removePrograms as `tc filter del` does.
+// removePrograms as `tc filter del` and `bpftool net detach` do.
 func removePrograms(link netlink.Link) error {
+	if _, err := bpf.Detach(link.Attrs().Index); err != nil {
+		return err
+	}
 	for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
 		filters, err := netlink.FilterList(link, parent)
 		if err != nil {

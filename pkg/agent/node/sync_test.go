@@ -8,7 +8,10 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/bpf"
 	"github.com/pod2/pod2/pkg/agent/dataplane"
@@ -120,6 +123,13 @@ func (n *labNode) complete() {
 				}
 				got += len(filters)
 			}
+			for _, direction := range []ebpf.AttachType{ebpf.AttachTCXIngress, ebpf.AttachTCXEgress} {
+				if all, err := link.QueryPrograms(link.QueryOptions{Target: l.Attrs().Index, Attach: direction}); err == nil {
+					got += len(all.Programs)
+				} else if !errors.Is(err, unix.EINVAL) { // a kernel without tcx
+					return err
+				}
+			}
 			if got != want {
 				n.Errorf("%s has %d programs, want %d", l.Attrs().Name, got, want)
 			}
@@ -212,9 +222,9 @@ func TestCleanUp(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		filters, err := netlink.FilterList(link, netlink.HANDLE_MIN_INGRESS)
-		if len(filters) > 0 {
-			t.Errorf("eth0 has %v", filters)
+		left, err := bpf.Detach(link.Attrs().Index)
+		if left {
+			t.Error("eth0 has programs")
 		}
 		return err
 	})
