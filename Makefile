@@ -121,6 +121,10 @@ bench-dataplane: ## Measure the data plane, and write docs/performance-dataplane
 	  $(MAKE) --no-print-directory cluster-tools build && unshare --mount go run -C test/bench ./dataplane --root="$(CURDIR)" $(BENCH_FLAGS); \
 	else printf 'make bench-dataplane needs root on Linux, for network namespaces\nskipped\n'; fi
 
+.PHONY: bench-kernels
+bench-kernels: ## Measure one stream of an IPv4 and an IPv6 Network on Debian's kernels 6.1 and 6.12, in QEMU (root on Debian; five minutes)
+	@test/e2e/kernels.sh --bench 6.1 6.12
+
 ### Pictures
 
 # A picture follows the colour scheme of its reader: theme 0 is light, 200 is dark.

@@ -2,6 +2,7 @@
 # Runs the tests of pkg/agent/bpf on Debian's cloud kernels in QEMU, and prints one line for each kernel:
 #
 #   test/e2e/kernels.sh 6.1 6.12
+#   test/e2e/kernels.sh --bench 6.1 6.12    # measures one stream of Networks instead
 #
 # It needs root on Debian 12, and installs QEMU and cpio. The kernels and busybox are Debian packages, unpacked into
 # .kernels and not installed. The machine has no disk and no network: the tests, busybox and the modules are in its
@@ -9,9 +10,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 work=$PWD/.kernels
+bench=
+if [[ ${1:-} == --bench ]]; then bench=1; shift; fi
 
 if ! command -v apt-get >/dev/null || [[ $(id -u) != 0 ]]; then
-  echo "make kernel-matrix needs root on Debian, for its packages of kernels and QEMU: skipped"
+  echo "make kernel-matrix and make bench-kernels need root on Debian, for its packages of kernels and QEMU: skipped"
   exit
 fi
 mkdir -p "$work"
@@ -35,6 +38,16 @@ newest() {
   apt-cache search --names-only "^linux-image-${1//./\\.}\.[0-9.]+.*cloud-amd64$" | cut -d' ' -f1 | sort -V | tail -n 1
 }
 
+# The command that the machine runs. To measure, time is the number of instructions: with one processor and -icount, the
+# load of this machine does not change the figures.
+run='/bpf.test -test.v -test.count=1'
+cpu=max time=(-smp 2)
+if [[ $bench ]]; then
+  run='/bpf.test -test.run XXX -test.bench Fallback -test.benchtime 9x'
+  cpu=max,erms=off,fsrm=off # with them, a copy would be an instruction for each byte
+  time=(-smp 1 -icount "shift=0,sleep=off")
+fi
+
 busybox=$(unpack busybox-static)/bin/busybox
 CGO_ENABLED=0 go test -c -tags=kernel -o "$work/bpf.test" ./pkg/agent/bpf
 failed=0
@@ -51,6 +64,7 @@ for version in "$@"; do
     find "$kernel/lib/modules" -name "$module.ko*" -exec cp {} "$root/modules/" \;
     ! compgen -G "$root/modules/$module.ko.xz" >/dev/null || xz -d "$root/modules/$module.ko.xz"
   done
+  printf '#!/bin/busybox sh\n%s\n' "$run" >"$root/run"
   cat >"$root/init" <<'INIT'
 #!/bin/busybox sh
 busybox mount -t proc proc /proc
@@ -62,18 +76,23 @@ for module in veth udp_tunnel ip6_udp_tunnel vxlan sch_ingress cls_bpf; do
 done
 busybox ip link set lo up
 cd /pkg/agent/bpf
-/bpf.test -test.v -test.count=1
+/run
 echo "exit status $?"
 busybox poweroff -f
 INIT
-  chmod +x "$root/init"
+  chmod +x "$root/init" "$root/run"
   (cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/initramfs"
   # Not KVM: in a virtual machine it may be there and still stop at an instruction.
-  timeout 10m qemu-system-x86_64 -accel tcg -cpu max -smp 2 -m 2048 -nographic -no-reboot -nic none \
+  timeout 10m qemu-system-x86_64 -accel tcg -cpu "$cpu" "${time[@]}" -m 2048 -nographic -no-reboot -nic none \
     -kernel "$kernel"/boot/vmlinuz-* -initrd "$work/initramfs" -append "console=ttyS0 panic=-1 quiet" </dev/null >"$work/$version.log" 2>&1 || true
   rm -rf "$root"
   release=$(basename "$kernel"/boot/vmlinuz-*)
-  if grep -q "^exit status 0" "$work/$version.log"; then
+  if [[ $bench ]] && grep -q "^exit status 0" "$work/$version.log"; then
+    echo "Linux ${release#vmlinuz-}, one stream by the wire, median and quartiles of 9 rounds:"
+    # BenchmarkFallback 9 0.97 IPv4 0.91 IPv4-q1 ...
+    tr -d '\r' <"$work/$version.log" | awk '/^BenchmarkFallback/ { for (i = 3; i < NF; i += 2) at[$(i + 1)] = $i
+      for (path in at) if (path !~ /-q[13]$/) printf "  %-16s %.2f (%.2f-%.2f)\n", path, at[path], at[path "-q1"], at[path "-q3"] }' | sort
+  elif grep -q "^exit status 0" "$work/$version.log"; then
     echo "Linux ${release#vmlinuz-}: all $(grep -c -- '^--- PASS' "$work/$version.log") tests passed"
   else
     failed=1
