@@ -132,8 +132,8 @@ func TestProgramsOfOthers(t *testing.T) {
 	}
 }
 
-// Packets of another network pass the agent's programs on the interface that leads to other nodes, whatever programs
-// are on that network's own interfaces.
+// Packets of another network pass the agent's programs on the interface that leads to other nodes. That network's
+// own interfaces have programs, too.
 func TestPacketsOfOthers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
