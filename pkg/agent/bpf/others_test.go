@@ -104,8 +104,11 @@ func TestProgramsOfOthers(t *testing.T) {
 			for _, n := range l.nodes {
 				tt.attach(t, n.ns, "eth0", tt.verdict)
 			}
-			conn, way := a.dial(c.ip), "lost"
-			if len(c.receives(1, time.Second, func() { _, _ = conn.Write([]byte("?")) })) == 1 {
+			conn, way, wait := a.dial(c.ip), "lost", 10*time.Second
+			if tt.verdict == shot {
+				wait = time.Second
+			}
+			if len(c.receives(1, wait, func() { _, _ = conn.Write([]byte("?")) })) == 1 {
 				way = map[bool]string{false: "the short way", true: "the device"}[n2.received() > 0]
 			}
 			forge := func(from netip.Addr) {

@@ -135,7 +135,7 @@ func TestPortOfVXLANElsewhereWithAnything(t *testing.T) {
 		must(t, err)
 		_, err = conn.Write(tt.content)
 		must(t, err)
-		_ = inbox.SetReadDeadline(time.Now().Add(time.Second))
+		_ = inbox.SetReadDeadline(time.Now().Add(patience))
 		if _, _, err := inbox.ReadFrom(make([]byte, 100)); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
