@@ -53,7 +53,7 @@ func TestFieldsAreDescribed(t *testing.T) {
 						t.Errorf("%s: the description does not %s: %s", path, what, text)
 					}
 				}
-				if slices.Contains([]string{"conditions", "env", "template", "volumeClaimTemplates"}, name) {
+				if slices.Contains([]string{"conditions", "containers", "env", "initContainers", "template", "volumeClaimTemplates", "volumeMounts", "volumes"}, name) {
 					continue
 				}
 				describe(path, field.Properties)

@@ -36,3 +36,4 @@ rm -rf pkg/client
 rm -rf crd
 "$gen/controller-gen" crd:generateEmbeddedObjectMeta=true paths=./pkg/apis/samplecrd/... paths=./pkg/apis/stable/... output:crd:dir=crd
 "$gen/crdtrim" template,volumeClaimTemplates crd/*.yaml
+"$gen/crdtrim" initContainers,containers,volumes,env,volumeMounts crd/samplecrd.k8s.io_sidecars.yaml

@@ -181,11 +181,12 @@ func TestOnlyWhoMayCreatePodsWritesPod2s(t *testing.T) {
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	create(t, ns, pod2("web", "replicas: 0")+cronTab("v1", "ct", `cronSpec: "@yearly"`))
-	rights := []string{"samplecrd.k8s.io", "pod2s pod2s/scale", "create get update patch", "stable.example.com", "crontabs", "create get update patch"}
+	rights := []string{"samplecrd.k8s.io", "pod2s pod2s/scale sidecars", "create get update patch", "stable.example.com", "crontabs", "create get update patch"}
 	u := newUser(t, ns, "no-pods", rights...)
 	creator := newUser(t, ns, "creator", append(rights, "", "pods", "create")...)
 	const creators = "pod2-creators"
-	for _, manifest := range []string{pod2("db", "replicas: 0"), cronTab("v1", "x", `cronSpec: "@yearly"`), cronTab("v1beta1", "x", `cronSpec: "@yearly"`)} {
+	for _, manifest := range []string{pod2("db", "replicas: 0"), cronTab("v1", "x", `cronSpec: "@yearly"`), cronTab("v1beta1", "x", `cronSpec: "@yearly"`),
+		sidecar("x", `containers: [{name: c, image: a}]`)} {
 		outcome(t, "create "+manifest, u.create(t, manifest), creators)
 		outcome(t, "create, with the right to create pods, "+manifest, creator.create(t, manifest), "")
 	}

@@ -46,6 +46,15 @@ const (
 	// other resources were requested, and the label of the revision does not show which.
 	InPlaceAnnotation = "samplecrd.k8s.io/in-place-update"
 
+	// SidecarsAnnotation, on a pod, names the Sidecars that were added to it, each with its
+	// generation, then the numbers of its init containers before and after those of the pod,
+	// and of its containers: "logs=1/0/0/1,mesh=4/1/0/1". The policy pod2-sidecars writes it.
+	SidecarsAnnotation = "samplecrd.k8s.io/sidecars"
+
+	// SidecarsLabel, with the value "enabled", on a namespace, lets Sidecars be added to its
+	// pods.
+	SidecarsLabel = "samplecrd.k8s.io/sidecars"
+
 	// ManagedLabel, with the value "true", selects the pods that the controller watches, so it
 	// need not stream all pods of a cluster.
 	ManagedLabel = "samplecrd.k8s.io/managed"

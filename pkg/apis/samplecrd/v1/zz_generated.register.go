@@ -56,6 +56,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&NetworkList{},
 		&Pod2{},
 		&Pod2List{},
+		&Sidecar{},
+		&SidecarList{},
 		&VNI{},
 		&VNIList{},
 	)

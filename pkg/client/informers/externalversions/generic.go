@@ -54,6 +54,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().Networks().Informer()}, nil
 	case samplecrdv1.SchemeGroupVersion.WithResource("pod2s"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().Pod2s().Informer()}, nil
+	case samplecrdv1.SchemeGroupVersion.WithResource("sidecars"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().Sidecars().Informer()}, nil
 	case samplecrdv1.SchemeGroupVersion.WithResource("vnis"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().VNIs().Informer()}, nil
 

@@ -36,6 +36,14 @@ type Pod2ListerExpansion interface{}
 // Pod2NamespaceLister.
 type Pod2NamespaceListerExpansion interface{}
 
+// SidecarListerExpansion allows custom methods to be added to
+// SidecarLister.
+type SidecarListerExpansion interface{}
+
+// SidecarNamespaceListerExpansion allows custom methods to be added to
+// SidecarNamespaceLister.
+type SidecarNamespaceListerExpansion interface{}
+
 // VNIListerExpansion allows custom methods to be added to
 // VNILister.
 type VNIListerExpansion interface{}

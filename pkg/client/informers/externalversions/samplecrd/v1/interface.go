@@ -18,6 +18,8 @@ type Interface interface {
 	Networks() TypedNetworkInformer
 	// Pod2s returns a Pod2Informer.
 	Pod2s() TypedPod2Informer
+	// Sidecars returns a SidecarInformer.
+	Sidecars() TypedSidecarInformer
 	// VNIs returns a VNIInformer.
 	VNIs() TypedVNIInformer
 }
@@ -51,6 +53,11 @@ func (v *version) Networks() TypedNetworkInformer {
 // Pod2s returns a TypedPod2Informer.
 func (v *version) Pod2s() TypedPod2Informer {
 	return &pod2Informer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// Sidecars returns a TypedSidecarInformer.
+func (v *version) Sidecars() TypedSidecarInformer {
+	return &sidecarInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // VNIs returns a TypedVNIInformer.

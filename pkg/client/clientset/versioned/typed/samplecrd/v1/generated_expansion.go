@@ -12,4 +12,6 @@ type NetworkExpansion interface{}
 
 type Pod2Expansion interface{}
 
+type SidecarExpansion interface{}
+
 type VNIExpansion interface{}

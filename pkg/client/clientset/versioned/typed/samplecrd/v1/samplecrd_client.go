@@ -18,6 +18,7 @@ type SamplecrdV1Interface interface {
 	AddressSlicesGetter
 	NetworksGetter
 	Pod2sGetter
+	SidecarsGetter
 	VNIsGetter
 }
 
@@ -40,6 +41,10 @@ func (c *SamplecrdV1Client) Networks(namespace string) NetworkInterface {
 
 func (c *SamplecrdV1Client) Pod2s(namespace string) Pod2Interface {
 	return newPod2s(c, namespace)
+}
+
+func (c *SamplecrdV1Client) Sidecars(namespace string) SidecarInterface {
+	return newSidecars(c, namespace)
 }
 
 func (c *SamplecrdV1Client) VNIs() VNIInterface {

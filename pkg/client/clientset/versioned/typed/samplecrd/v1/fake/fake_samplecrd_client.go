@@ -30,6 +30,10 @@ func (c *FakeSamplecrdV1) Pod2s(namespace string) v1.Pod2Interface {
 	return newFakePod2s(c, namespace)
 }
 
+func (c *FakeSamplecrdV1) Sidecars(namespace string) v1.SidecarInterface {
+	return newFakeSidecars(c, namespace)
+}
+
 func (c *FakeSamplecrdV1) VNIs() v1.VNIInterface {
 	return newFakeVNIs(c)
 }

@@ -1,0 +1,132 @@
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Sidecar adds containers, volumes and Networks to pods of its namespace when
+// they are created. The admission policy pod2-sidecars adds them, in the
+// namespaces with the label samplecrd.k8s.io/sidecars: enabled. A running pod
+// keeps the Sidecars with which it was created.
+//
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=sidecars,singular=sidecar,scope=Namespaced,categories=all
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, sample project"
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Sidecar must be a DNS label of at most 63 characters",fieldPath=".metadata"
+type Sidecar struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec declares the pods and the additions.
+	// +required
+	Spec SidecarSpec `json:"spec"`
+}
+
+// SidecarSpec declares the pods and the additions.
+type SidecarSpec struct {
+	// selector lists the labels that a pod must have, with these values.
+	//
+	// +required
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	Selector map[string]string `json:"selector"`
+
+	// initContainers are added to the init containers of the pod. One with
+	// restartPolicy Always is a native sidecar: it keeps running beside the
+	// containers. If several Sidecars add some, they are in the order of the
+	// Sidecars' names. Defaults to none.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	InitContainers []corev1.Container `json:"initContainers,omitempty"`
+
+	// injectBefore places initContainers before those of the pod itself. Defaults
+	// to false: after them.
+	//
+	// +optional
+	InjectBefore bool `json:"injectBefore,omitempty"`
+
+	// containers are added after the containers of the pod. If several Sidecars
+	// add some, they are in the order of the Sidecars' names. A name that the pod
+	// already has makes the API server refuse the pod. Defaults to none.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Containers []corev1.Container `json:"containers,omitempty"`
+
+	// volumes are added to the volumes of the pod. A name that the pod already has
+	// makes the API server refuse the pod. Defaults to none.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Volumes []corev1.Volume `json:"volumes,omitempty"`
+
+	// targetContainers names the pod's own containers that get env and
+	// volumeMounts. Init containers and containers of Sidecars never do. Defaults
+	// to all containers.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=63
+	TargetContainers []string `json:"targetContainers,omitempty"`
+
+	// env is added to the pod's own containers. A variable that a container
+	// already has keeps its value. Two Sidecars of one pod must not set the same
+	// variable. Defaults to none.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Env []corev1.EnvVar `json:"env,omitempty"`
+
+	// volumeMounts are added to the pod's own containers. Defaults to none.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=mountPath
+	// +kubebuilder:validation:MaxItems=16
+	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
+
+	// networks lists the Networks, of the same namespace, that the pod joins too.
+	// Defaults to none.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Networks []SidecarNetwork `json:"networks,omitempty"`
+}
+
+// SidecarNetwork is a Network that the pods of a Sidecar join.
+type SidecarNetwork struct {
+	// name is the name of a Network of the same namespace.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+}
+
+// SidecarList is a list of Sidecars.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type SidecarList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+
+	Items []Sidecar `json:"items"`
+}
