@@ -132,6 +132,7 @@ func newInformers(clients reconcile.Clients, namespace string, serviceCIDRs bool
 		Jobs:           ofCronTabs.Batch().V1().Jobs(),
 		Services:       ofPod2s.Core().V1().Services(),
 		EndpointSlices: ofPod2s.Discovery().V1().EndpointSlices(),
+		Sidecars:       sample.Samplecrd().V1().Sidecars(),
 		VNIs:           sample.Samplecrd().V1().VNIs(),
 		Definitions:    sample.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
 	}

@@ -88,6 +88,7 @@ var reasonsOf = map[string][]string{
 	"Network": {"pkg/network", "pkg/network/multus", "pkg/network/addressslice"},
 	"Pod":     {"pkg/network"},
 	"Pod2":    {"pkg/pod2", "pkg/pod2/dns"},
+	"Sidecar": {"pkg/sidecar"},
 }
 
 func TestReasonsAreListed(t *testing.T) {

@@ -100,6 +100,15 @@ func (w Writer[T]) Create(ctx context.Context, obj T) (T, error) {
 	return created, err
 }
 
+// DryRun returns the object that Create would store. Nothing is stored.
+func (w Writer[T]) DryRun(ctx context.Context, obj T) (T, error) {
+	if obj.GetName() == "" {
+		var none T
+		return none, errors.New("create an object without a fixed name: this is a defect of the controller")
+	}
+	return w.in(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+}
+
 // Update changes the observed object into the wanted one, without its status. It writes
 // only the difference, as a merge patch. CustomResourceDefinitions or the API server may
 // be newer than this controller. Then an object may have fields that our types lack, and
@@ -136,8 +145,8 @@ func (w Writer[T]) Update(ctx context.Context, seen, wanted T) (T, error) {
 }
 
 // UpdateStatus is Update for a status. It writes all fields of our types, changed or not:
-// users must see a number 0 instead of a missing field. No field of our statuses is an
-// object.
+// users must see a number 0 instead of a missing field. A field that is an object is
+// replaced as a whole.
 func (w Writer[T]) UpdateStatus(ctx context.Context, seen, wanted T) (T, error) {
 	var none T
 	was, err := statusFields(seen)
@@ -148,12 +157,29 @@ func (w Writer[T]) UpdateStatus(ctx context.Context, seen, wanted T) (T, error) 
 	if err != nil {
 		return none, err
 	}
-	for name := range was {
-		if _, kept := is[name]; !kept {
-			is[name] = nil
-		}
+	if is, err = statusPatch(was, is); err != nil {
+		return none, err
 	}
 	return w.patch(ctx, types.MergePatchType, seen.GetNamespace(), AsSeen(seen), Fields{}, Fields{"status": is}, "status")
+}
+
+// statusPatch returns the merge patch from one status to another, with all fields.
+func statusPatch(was, is Fields) (Fields, error) {
+	for name, old := range was {
+		next, kept := is[name].(json.RawMessage)
+		if !kept {
+			is[name] = nil
+			continue
+		}
+		if old := old.(json.RawMessage); old[0] == '{' && next[0] == '{' { // a merge patch would keep the other fields of the old object
+			patch, err := jsonpatch.CreateMergePatch(old, next)
+			if err != nil {
+				return nil, fmt.Errorf("compare the observed status with the wanted one: %w", err)
+			}
+			is[name] = json.RawMessage(patch)
+		}
+	}
+	return is, nil
 }
 
 func statusFields(obj any) (Fields, error) {

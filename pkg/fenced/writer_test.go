@@ -2,6 +2,7 @@ package fenced
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -209,7 +210,34 @@ func TestNoWriteEvadesItsPrecondition(t *testing.T) {
 		})
 	}
 	w, a := writer(nil)
-	if _, err := w.Create(t.Context(), &v1.Network{ObjectMeta: metav1.ObjectMeta{GenerateName: "blue-"}}); err == nil || a.text != "" {
-		t.Errorf("a create without a name: %v, %s", err, a.text)
+	for verb, create := range map[string]func(context.Context, *v1.Network) (*v1.Network, error){"create": w.Create, "dry run": w.DryRun} {
+		if _, err := create(t.Context(), &v1.Network{ObjectMeta: metav1.ObjectMeta{GenerateName: "blue-"}}); err == nil || a.text != "" {
+			t.Errorf("a %s without a name: %v, %s", verb, err, a.text)
+		}
+	}
+}
+
+// An object in a status loses the fields that the wanted one lacks.
+func TestAnObjectInAStatusIsReplaced(t *testing.T) {
+	var was, is Fields
+	for text, fields := range map[string]*Fields{
+		`{"injected":{"spec":{"a":1,"b":2}},"ready":0}`: &was, `{"injected":{"spec":{"b":2,"c":3}},"ready":1}`: &is,
+	} {
+		var raw map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &raw); err != nil {
+			t.Fatal(err)
+		}
+		*fields = Fields{}
+		for name, value := range raw {
+			(*fields)[name] = value
+		}
+	}
+	patch, err := statusPatch(was, is)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(patch)
+	if want := `{"injected":{"spec":{"a":null,"c":3}},"ready":1}`; err != nil || string(text) != want {
+		t.Errorf("%v\ngot  %s\nwant %s", err, text, want)
 	}
 }

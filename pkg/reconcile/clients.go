@@ -58,6 +58,7 @@ type Informers struct {
 	Jobs           batchinformers.JobInformer
 	Services       coreinformers.ServiceInformer
 	EndpointSlices discoveryinformers.EndpointSliceInformer
+	Sidecars       sampleinformers.SidecarInformer
 	VNIs           sampleinformers.VNIInformer
 	Definitions    nadinformers.NetworkAttachmentDefinitionInformer
 	Nodes          coreinformers.NodeInformer
@@ -79,6 +80,7 @@ type writers struct {
 	writeSlices        writer[*discoveryv1.EndpointSlice]
 	writeVNIs          writer[*samplev1.VNI]
 	writeAddressSlices writer[*samplev1.AddressSlice]
+	writeSidecars      writer[*samplev1.Sidecar]
 	writeDefinitions   writer[*nadv1.NetworkAttachmentDefinition]
 }
 
@@ -114,6 +116,8 @@ func newWriters(c Clients, w *ownWrites, clock clock.PassiveClock) writers {
 			"VNI", vnisResource, w, nil},
 		writeAddressSlices: writer[*samplev1.AddressSlice]{fenced.New(merge, func(ns string) fenced.Client[*samplev1.AddressSlice] { return sample.AddressSlices(ns) }),
 			"AddressSlice", addressSlicesResource, w, nil},
+		writeSidecars: writer[*samplev1.Sidecar]{fenced.New(merge, func(ns string) fenced.Client[*samplev1.Sidecar] { return sample.Sidecars(ns) }),
+			"Sidecar", sidecarsResource, w, nil},
 		writeDefinitions: writer[*nadv1.NetworkAttachmentDefinition]{fenced.New(merge, func(ns string) fenced.Client[*nadv1.NetworkAttachmentDefinition] {
 			return c.Sample.K8sCniCncfIoV1().NetworkAttachmentDefinitions(ns)
 		}), "NetworkAttachmentDefinition", definitionsResource, w, nil},

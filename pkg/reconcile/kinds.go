@@ -15,6 +15,7 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
 	"github.com/pod2/pod2/pkg/pod2/dns"
+	"github.com/pod2/pod2/pkg/sidecar"
 )
 
 // Kinds of keys.
@@ -34,6 +35,7 @@ const (
 	// read. Without a name, it is about those of the nodes. It is a separate kind, because it
 	// waits for pods to be scheduled, and no pod waits for it.
 	KindAddressSlice = "AddressSlice"
+	KindSidecar      = "Sidecar"
 )
 
 // Kinds returns all kinds.
@@ -48,6 +50,7 @@ type kinds struct {
 	dns          *dnsKind
 	multus       *multusKind
 	addressSlice *addressSliceKind
+	sidecar      *sidecarKind
 }
 
 func newKinds(s *shared, over *confirmedOver, i Informers) kinds {
@@ -61,6 +64,7 @@ func newKinds(s *shared, over *confirmedOver, i Informers) kinds {
 		dns:          newDNSKind(s, over, names),
 		multus:       newMultusKind(s, attachments, i),
 		addressSlice: newAddressSliceKind(s),
+		sidecar:      newSidecarKind(s),
 	}
 }
 
@@ -76,6 +80,7 @@ func (k kinds) table() map[string]syncer {
 		KindMultus:  kind[multus.State, multus.Plan]{k.multus.observe, multus.Diff, k.multus.apply},
 
 		KindAddressSlice: kind[addressslice.State, addressslice.Plan]{k.addressSlice.observe, addressslice.Diff, k.addressSlice.apply},
+		KindSidecar:      kind[sidecar.State, sidecar.Plan]{k.sidecar.observe, sidecar.Diff, k.sidecar.apply},
 	}
 }
 

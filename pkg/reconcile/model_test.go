@@ -28,7 +28,7 @@ func newModelled(stage *model.Stage, clock *clocktesting.FakePassiveClock) model
 		Claims: stage.Claims(), Classes: stage.Classes(),
 		CronTabs: stage.CronTabs(), CronJobs: stage.CronJobs(), Jobs: stage.Jobs(),
 		Services: stage.Services(), EndpointSlices: stage.EndpointSlices(),
-		VNIs: stage.VNIs(), Definitions: stage.Definitions(),
+		Sidecars: stage.Sidecars(), VNIs: stage.VNIs(), Definitions: stage.Definitions(),
 	}, model.Discard{}, clock, Settings{})
 	if err != nil {
 		panic(err)

@@ -34,6 +34,7 @@ const (
 	servicesResource      resource = "services"
 	slicesResource        resource = "endpointslices"
 	addressSlicesResource resource = "addressslices"
+	sidecarsResource      resource = "sidecars"
 	vnisResource          resource = "vnis"
 	definitionsResource   resource = "network-attachment-definitions"
 	nodesResource         resource = "nodes"
@@ -71,9 +72,9 @@ func newRows(s *shared, n *networkKind, i Informers) []row {
 			{keys: waking(wokenByPod2)}, itself[*v1.Pod2](KindDNS),
 		}, false},
 		{podsResource, i.Pods.Informer(), cache.Indexers{
-			byNetwork: index(networksOfPod), byWaiting: index(networksWaitedFor), byPod2: index(pod2sOfPod), byCronTab: index(cronTabOf[*corev1.Pod]), byNode: index(nodeOfPod),
+			byNetwork: index(networksOfPod), byWaiting: index(networksWaitedFor), byPod2: index(pod2sOfPod), byCronTab: index(cronTabOf[*corev1.Pod]), byNode: index(nodeOfPod), bySidecar: index(sidecarsOfPod),
 		}, SlimPod, []wake{
-			{keys: n.podChanged, patience: s.podPatience}, {keys: waking(dnsOfPod)}, {keys: waking(labelledCronTab[*corev1.Pod])},
+			{keys: n.podChanged, patience: s.podPatience}, {keys: waking(dnsOfPod)}, {keys: waking(labelledCronTab[*corev1.Pod])}, {keys: waking(func(p *corev1.Pod) []Key { return keysOf(KindSidecar, sidecarsOfPod(p)) }), same: countedAlike},
 		}, false},
 		{statefulSetsResource, i.StatefulSets.Informer(), nil, SlimStatefulSet, []wake{{keys: waking(wokenByStatefulSet)}}, false},
 		{revisionsResource, i.Revisions.Informer(), cache.Indexers{byPod2: index(labelledPod2[*appsv1.ControllerRevision])}, nil, []wake{
@@ -94,6 +95,7 @@ func newRows(s *shared, n *networkKind, i Informers) []row {
 		{slicesResource, i.EndpointSlices.Informer(), cache.Indexers{byPod2: index(labelledPod2[*discoveryv1.EndpointSlice])}, nil, []wake{
 			{keys: waking(wakingPod2(KindDNS, labelledPod2[*discoveryv1.EndpointSlice]))},
 		}, false},
+		{sidecarsResource, i.Sidecars.Informer(), nil, nil, []wake{itself[*v1.Sidecar](KindSidecar)}, false},
 		{vnisResource, i.VNIs.Informer(), cache.Indexers{byNetwork: index(networkOfVNI)}, nil, []wake{{keys: waking(s.wokenByVNI)}}, false},
 		{definitionsResource, i.Definitions.Informer(), nil, nil, []wake{itself[*nadv1.NetworkAttachmentDefinition](KindMultus)}, true},
 	}
@@ -162,6 +164,7 @@ type caches struct {
 	slices        reader[*discoveryv1.EndpointSlice]
 	addressSlices reader[*v1.AddressSlice]
 	nodes         reader[*corev1.Node]
+	sidecars      reader[*v1.Sidecar]
 	vnis          reader[*v1.VNI]
 	definitions   reader[*nadv1.NetworkAttachmentDefinition]
 	serviceCIDRs  reader[*networkingv1.ServiceCIDR]
@@ -182,6 +185,7 @@ func newCaches(i Informers) caches {
 		jobs:         reader[*batchv1.Job]{i.Jobs.Informer().GetIndexer()},
 		services:     reader[*corev1.Service]{i.Services.Informer().GetIndexer()},
 		slices:       reader[*discoveryv1.EndpointSlice]{i.EndpointSlices.Informer().GetIndexer()},
+		sidecars:     reader[*v1.Sidecar]{i.Sidecars.Informer().GetIndexer()},
 		vnis:         reader[*v1.VNI]{i.VNIs.Informer().GetIndexer()},
 		definitions:  reader[*nadv1.NetworkAttachmentDefinition]{i.Definitions.Informer().GetIndexer()},
 	}

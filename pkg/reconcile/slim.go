@@ -13,7 +13,7 @@ import (
 
 // podAnnotations and podConditions are those that decisions read.
 var (
-	podAnnotations = []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation, v1.Pod2LabelsAnnotation, v1.AddressesAnnotation, v1.MultusAnnotation, v1.MultusDefaultAnnotation, v1.InPlaceAnnotation}
+	podAnnotations = []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation, v1.Pod2LabelsAnnotation, v1.AddressesAnnotation, v1.MultusAnnotation, v1.MultusDefaultAnnotation, v1.InPlaceAnnotation, v1.SidecarsAnnotation}
 	podConditions  = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.PodResizePending, corev1.PodResizeInProgress, v1.ConditionAddressesBound}
 )
 

@@ -41,6 +41,15 @@ func (w writer[T]) create(ctx context.Context, key Key, obj T, why string) (T, e
 	return created, nil
 }
 
+// dryRun returns the object that create would store.
+func (w writer[T]) dryRun(ctx context.Context, obj T) (T, error) {
+	answer, err := w.api.DryRun(ctx, obj)
+	if err != nil {
+		return answer, w.failed("create", obj.GetNamespace(), obj.GetName(), "dry run", err)
+	}
+	return answer, nil
+}
+
 // update changes the observed object into the wanted one.
 func (w writer[T]) update(ctx context.Context, key Key, seen, wanted T, why string) (T, error) {
 	updated, err := w.api.Update(ctx, seen, wanted)

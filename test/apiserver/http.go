@@ -201,6 +201,9 @@ func (s *Server) execute(c *Call) (Object, error) {
 		if c.Method == http.MethodPost {
 			request.Name = body.GetName()
 			look()
+			if c.Query.Get("dryRun") != "" {
+				return s.DryRun(c.Process, r, c.Namespace, body)
+			}
 			return s.Create(c.Process, r, c.Namespace, body)
 		}
 		look()

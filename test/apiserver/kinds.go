@@ -9,12 +9,12 @@ var Kinds = []string{
 	"LIST addressblocks", "LIST jobs", "LIST networks", "LIST pods",
 	"PATCH addressblocks", "PATCH addressslices", "PATCH controllerrevisions", "PATCH cronjobs", "PATCH crontabs", "PATCH crontabs/status", "PATCH endpointslices", "PATCH events",
 	"PATCH network-attachment-definitions", "PATCH networks", "PATCH networks/status", "PATCH persistentvolumeclaims",
-	"PATCH pod2s", "PATCH pod2s/status", "PATCH pods", "PATCH pods/resize", "PATCH pods/status", "PATCH services",
+	"PATCH pod2s", "PATCH pod2s/status", "PATCH pods", "PATCH pods/resize", "PATCH pods/status", "PATCH services", "PATCH sidecars/status",
 	"POST addressblocks", "POST addressslices", "POST controllerrevisions", "POST cronjobs", "POST endpointslices", "POST events",
 	"POST network-attachment-definitions", "POST persistentvolumeclaims", "POST pods", "POST services", "POST vnis",
 	"WATCH addressblocks", "WATCH addressslices", "WATCH controllerrevisions", "WATCH cronjobs", "WATCH crontabs", "WATCH endpointslices",
 	"WATCH jobs", "WATCH network-attachment-definitions", "WATCH networks", "WATCH nodes", "WATCH persistentvolumeclaims", "WATCH pod2s", "WATCH pods",
-	"WATCH services", "WATCH statefulsets", "WATCH storageclasses", "WATCH vnis",
+	"WATCH services", "WATCH sidecars", "WATCH statefulsets", "WATCH storageclasses", "WATCH vnis",
 }
 
 // FaultKinds are the further requests that programs make during faults: after a crash, on
@@ -24,5 +24,5 @@ var FaultKinds = []string{
 	"GET controllerrevisions", "GET endpointslices", "GET services",
 	"GET leases", "POST leases", "PUT leases",
 	"LIST addressslices", "LIST controllerrevisions", "LIST cronjobs", "LIST crontabs", "LIST endpointslices", "LIST network-attachment-definitions", "LIST nodes",
-	"LIST persistentvolumeclaims", "LIST pod2s", "LIST services", "LIST statefulsets", "LIST storageclasses", "LIST vnis",
+	"LIST persistentvolumeclaims", "LIST pod2s", "LIST services", "LIST sidecars", "LIST statefulsets", "LIST storageclasses", "LIST vnis",
 }

@@ -70,6 +70,7 @@ var (
 		{samples.WithResource("addressblocks"), "AddressBlock", &v1.AddressBlock{}, true, false, true},
 		{samples.WithResource("addressslices"), "AddressSlice", &v1.AddressSlice{}, true, false, true},
 		{samples.WithResource("pod2s"), "Pod2", &v1.Pod2{}, true, true, true},
+		{samples.WithResource("sidecars"), "Sidecar", &v1.Sidecar{}, true, true, true},
 		{samples.WithResource("vnis"), "VNI", &v1.VNI{}, true, false, true},
 		{schema.GroupVersion(nadv1.GroupVersion).WithResource("network-attachment-definitions"), "NetworkAttachmentDefinition", &nadv1.NetworkAttachmentDefinition{}, true, false, true},
 		{stable.WithResource("crontabs"), "CronTab", &stablev1.CronTab{}, true, true, true},

@@ -10,6 +10,16 @@ import (
 
 // Create stores a new object. The server is locked.
 func (s *Server) Create(by string, r *Resource, namespace string, obj Object) (Object, error) {
+	obj, err := s.DryRun(by, r, namespace, obj)
+	if err != nil {
+		return nil, err
+	}
+	r.Begin(obj, s.newUID(obj), s.now())
+	return s.Put(by, r, obj), nil
+}
+
+// DryRun returns the object that Create would store. The server is locked.
+func (s *Server) DryRun(by string, r *Resource, namespace string, obj Object) (Object, error) {
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
 		obj.SetName(fmt.Sprintf("%s%05d", obj.GetGenerateName(), s.version))
 	}
@@ -28,8 +38,7 @@ func (s *Server) Create(by string, r *Resource, namespace string, obj Object) (O
 	if s.Get(r, namespace, obj.GetName()) != nil {
 		return nil, apierrors.NewAlreadyExists(r.GroupResource(), obj.GetName())
 	}
-	r.Begin(obj, s.newUID(obj), s.now())
-	return s.Put(by, r, obj), nil
+	return obj, nil
 }
 
 // Update stores the body of a PUT, or the result of a patch. The server is locked.

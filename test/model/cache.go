@@ -137,6 +137,9 @@ func (s *Stage) Classes() kubestorage.StorageClassInformer {
 // CronTabs is empty.
 func (s *Stage) CronTabs() stableinformers.CronTabInformer { return s.none.Stable().V1().CronTabs() }
 
+// Sidecars is empty.
+func (s *Stage) Sidecars() sampleinformers.SidecarInformer { return s.none.Samplecrd().V1().Sidecars() }
+
 // CronJobs is empty.
 func (s *Stage) CronJobs() kubebatch.CronJobInformer { return s.empty.Batch().V1().CronJobs() }
 

@@ -140,6 +140,10 @@ func (s *Cluster) Essence() string {
 	for _, c := range apiserver.List[*stablev1.CronTab](s.Server, "crontabs") {
 		lines = append(lines, fmt.Sprintf("crontab %s: %s", apiserver.NameOf(c), conditions(c.Generation == c.Status.ObservedGeneration, c.Status.Conditions)))
 	}
+	for _, c := range apiserver.List[*v1.Sidecar](s.Server, "sidecars") {
+		lines = append(lines, fmt.Sprintf("sidecar %s: %d pods, %s", apiserver.NameOf(c), c.Status.Matched,
+			conditions(c.Generation == c.Status.ObservedGeneration, c.Status.Conditions)))
+	}
 	for _, c := range apiserver.List[*corev1.PersistentVolumeClaim](s.Server, "persistentvolumeclaims") {
 		var owners []string
 		for _, ref := range c.OwnerReferences {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // Scenario is a sequence of actions of users.
@@ -195,5 +197,15 @@ var usual = []Scenario{
 			"spec: {cronSpec: \"7 0 1 1 *\", image: report, replicas: 2, networks: [{name: blue}]}"),
 		patch("crontabs", "report", `{"spec":{"image":"other"}}`),
 		remove("crontabs", "report"),
+	}},
+	{Name: "Sidecar", Acts: []Act{
+		func(w *World) {
+			w.Admit(apiserver.Rule{On: []string{"POST pods"}, Mutate: w.addSidecars, Refuse: apiserver.Policy("a Sidecar is not Ready", w.lacksSidecar)})
+			w.Create(blue, "apiVersion: samplecrd.k8s.io/v1\nkind: Sidecar\nmetadata: {name: mesh}\nspec: {selector: {samplecrd.k8s.io/pod2: web}, containers: [{name: mesh, image: one}]}")
+		},
+		create(pod2("replicas: 2, " + onBlue)),
+		patch("sidecars", "mesh", `{"spec":{"env":[{"name":"A","value":"a"}]}}`),
+		remove("pods", "web-1"),
+		patch("pod2s", "web", image("two")),
 	}},
 }

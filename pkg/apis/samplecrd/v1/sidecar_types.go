@@ -10,12 +10,20 @@ import (
 // namespaces with the label samplecrd.k8s.io/sidecars: enabled. A running pod
 // keeps the Sidecars with which it was created.
 //
+// A new generation is used once the API server accepts a pod with it, in a dry
+// run. Until then, pods get the last generation that it accepted.
+//
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:path=sidecars,singular=sidecar,scope=Namespaced,categories=all
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, sample project"
+// +kubebuilder:printcolumn:name="MATCHED",type=integer,JSONPath=`.status.matched`
+// +kubebuilder:printcolumn:name="UP-TO-DATE",type=integer,JSONPath=`.status.upToDate`
+// +kubebuilder:printcolumn:name="READY",type=integer,JSONPath=`.status.ready`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="REASON",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1,description="The reason of the condition Ready."
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Sidecar must be a DNS label of at most 63 characters",fieldPath=".metadata"
 type Sidecar struct {
 	metav1.TypeMeta `json:",inline"`
@@ -25,7 +33,22 @@ type Sidecar struct {
 	// spec declares the pods and the additions.
 	// +required
 	Spec SidecarSpec `json:"spec"`
+	// status is the observed state of the Sidecar. Only the controller writes it.
+	// +optional
+	Status SidecarStatus `json:"status,omitempty"`
 }
+
+// WhenNotReadyType says how pods are created before a Sidecar was ever Ready.
+//
+// +kubebuilder:validation:Enum=Refuse;Skip
+type WhenNotReadyType string
+
+const (
+	// RefusePods refuses the pods that the Sidecar selects.
+	RefusePods WhenNotReadyType = "Refuse"
+	// SkipSidecar creates the pods without the Sidecar.
+	SkipSidecar WhenNotReadyType = "Skip"
+)
 
 // SidecarSpec declares the pods and the additions.
 type SidecarSpec struct {
@@ -108,6 +131,56 @@ type SidecarSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	Networks []SidecarNetwork `json:"networks,omitempty"`
+
+	// whenNotReady controls the selected pods while no generation of the Sidecar
+	// was Ready yet. "Refuse" makes the API server refuse them; a Deployment or a
+	// Pod2 tries again. "Skip" creates them without the Sidecar. Defaults to
+	// "Refuse".
+	//
+	// +optional
+	// +default="Refuse"
+	WhenNotReady WhenNotReadyType `json:"whenNotReady,omitempty"`
+}
+
+// SidecarStatus is the observed state of a Sidecar.
+type SidecarStatus struct {
+	// observedGeneration is the generation that the conditions are about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// matched is the number of pods that have the Sidecar, of any generation. The
+	// Sidecar matched them when they were created.
+	// +optional
+	Matched int32 `json:"matched"`
+
+	// upToDate is the number of pods that have the generation of injected.
+	// +optional
+	UpToDate int32 `json:"upToDate"`
+
+	// ready is the number of pods that have the Sidecar and are Ready.
+	// +optional
+	Ready int32 `json:"ready"`
+
+	// injected is the generation that new pods get: the last one that was Ready.
+	// +optional
+	Injected *SidecarGeneration `json:"injected,omitempty"`
+
+	// conditions has Ready: the API server accepts a pod with this generation.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// SidecarGeneration is a generation of a Sidecar.
+type SidecarGeneration struct {
+	// generation is its number.
+	// +required
+	Generation int64 `json:"generation"`
+
+	// spec is its spec.
+	// +required
+	Spec SidecarSpec `json:"spec"`
 }
 
 // SidecarNetwork is a Network that the pods of a Sidecar join.

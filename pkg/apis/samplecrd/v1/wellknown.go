@@ -51,6 +51,10 @@ const (
 	// and of its containers: "logs=1/0/0/1,mesh=4/1/0/1". The policy pod2-sidecars writes it.
 	SidecarsAnnotation = "samplecrd.k8s.io/sidecars"
 
+	// SidecarProbeAnnotation, on a pod of a dry run, names a Sidecar. The pod gets its latest
+	// generation, whether or not it is Ready.
+	SidecarProbeAnnotation = "samplecrd.k8s.io/sidecar-probe"
+
 	// SidecarsLabel, with the value "enabled", on a namespace, lets Sidecars be added to its
 	// pods.
 	SidecarsLabel = "samplecrd.k8s.io/sidecars"
@@ -118,7 +122,7 @@ const (
 
 // Conditions of Networks, Pod2s, pods and Nodes.
 const (
-	// ConditionReady, on Networks and Pod2s.
+	// ConditionReady, on Networks, Pod2s and Sidecars.
 	ConditionReady = "Ready"
 	// ConditionAvailable and ConditionProgressing, on Pod2s.
 	ConditionAvailable   = "Available"

@@ -25,6 +25,8 @@ type SidecarsGetter interface {
 type SidecarInterface interface {
 	Create(ctx context.Context, sidecar *samplecrdv1.Sidecar, opts metav1.CreateOptions) (*samplecrdv1.Sidecar, error)
 	Update(ctx context.Context, sidecar *samplecrdv1.Sidecar, opts metav1.UpdateOptions) (*samplecrdv1.Sidecar, error)
+	// Add a +genclient:noStatus comment above the type to avoid generating UpdateStatus().
+	UpdateStatus(ctx context.Context, sidecar *samplecrdv1.Sidecar, opts metav1.UpdateOptions) (*samplecrdv1.Sidecar, error)
 	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 	DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, listOpts metav1.ListOptions) error
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (*samplecrdv1.Sidecar, error)

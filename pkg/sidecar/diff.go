@@ -1,0 +1,116 @@
+package sidecar
+
+import (
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/pod2/pod2/internal/shorten"
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/plan"
+)
+
+// Reasons of the condition Ready.
+const (
+	// ReasonAccepted: the API server accepts a pod with this generation.
+	ReasonAccepted = "Accepted"
+	// ReasonRefused: the API server refuses it.
+	ReasonRefused = "Refused"
+)
+
+// Diff decides about one Sidecar. It cannot fail.
+func Diff(s State) Plan {
+	if s.Sidecar.DeletionTimestamp != nil {
+		return Plan{}
+	}
+	var p Plan
+	if !s.accepted() {
+		p.Probe = s.probe()
+	}
+	p.Status, p.Events = s.status(plan.True(ReasonAccepted, fmt.Sprintf("new pods get generation %d", s.Sidecar.Generation)))
+	return p
+}
+
+// WithFailure returns the status to write when the dry run failed, nil if it is already
+// written.
+func WithFailure(s State, f plan.Failure) (*v1.SidecarStatus, []plan.Event) {
+	return s.status(plan.False(f.Reason, shorten.To(f.Message, shorten.EventMessage)))
+}
+
+// accepted says whether a dry run has succeeded with the present generation.
+func (s State) accepted() bool {
+	ready := meta.FindStatusCondition(s.Sidecar.Status.Conditions, v1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == s.Sidecar.Generation &&
+		s.Sidecar.Status.Injected != nil && s.Sidecar.Status.Injected.Generation == s.Sidecar.Generation
+}
+
+// status returns the status, nil if it is already written. An event reports each new
+// failure.
+func (s State) status(ready metav1.Condition) (*v1.SidecarStatus, []plan.Event) {
+	status := s.Sidecar.Status.DeepCopy()
+	status.ObservedGeneration = s.Sidecar.Generation
+	plan.SetCondition(&status.Conditions, v1.ConditionReady, s.Sidecar.Generation, s.Now, ready)
+	if ready.Status == metav1.ConditionTrue {
+		status.Injected = &v1.SidecarGeneration{Generation: s.Sidecar.Generation, Spec: *s.Sidecar.Spec.DeepCopy()}
+	}
+	status.Matched, status.UpToDate, status.Ready = 0, 0, 0
+	for _, pod := range s.Pods {
+		generation, has := Generations(pod)[s.Sidecar.Name]
+		if !has || attachment.Over(pod) || pod.DeletionTimestamp != nil {
+			continue
+		}
+		status.Matched++
+		if status.Injected != nil && generation == status.Injected.Generation {
+			status.UpToDate++
+		}
+		if attachment.Ready(pod) {
+			status.Ready++
+		}
+	}
+	var events []plan.Event
+	is := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
+	if is.Status == metav1.ConditionFalse && !plan.Said(s.Sidecar.Status.Conditions, is) {
+		events = []plan.Event{plan.Warning(is.Reason, is.Message)}
+	}
+	return plan.Changed(status, s.Sidecar.Status), events
+}
+
+// probe returns a pod that the Sidecar selects. It satisfies Pod Security `restricted`, so a
+// refusal is about the Sidecar.
+func (s State) probe() *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Sidecar.Namespace, Name: s.Sidecar.Name + "-sidecar-probe",
+			Labels: maps.Clone(s.Sidecar.Spec.Selector), Annotations: map[string]string{v1.SidecarProbeAnnotation: s.Sidecar.Name},
+		},
+		Spec: corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}},
+	}
+	names := s.Sidecar.Spec.TargetContainers
+	if len(names) == 0 {
+		names = []string{"sidecar-probe"}
+	}
+	for _, name := range names {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
+			Name: name, Image: "sidecar-probe",
+			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+		})
+	}
+	return pod
+}
+
+// Accepts returns why the answer to the dry run does not show that pods get the present
+// generation, "" if it does.
+func Accepts(s State, answer *corev1.Pod) string {
+	if Generations(answer)[s.Sidecar.Name] == s.Sidecar.Generation {
+		return ""
+	}
+	return fmt.Sprintf("the API server does not add generation %d of the Sidecar to pods: apply artifacts/33-sidecars.yaml, and label the namespace: kubectl label namespace %s %s=enabled",
+		s.Sidecar.Generation, s.Sidecar.Namespace, v1.SidecarsLabel)
+}
