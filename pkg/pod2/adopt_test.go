@@ -43,6 +43,24 @@ func TestAdopt(t *testing.T) {
 	}, func(s State) string { return lines(s, "adopt") })
 }
 
+// A pod may ask for the Networks of its Sidecars too, but not for fewer Networks.
+func TestAdoptWithNetworksOfSidecars(t *testing.T) {
+	for _, row := range []struct{ asks, sidecars, want string }{
+		{"blue, green", "mesh=1/0/0/0", "adopt web-0 (uid u-0) of revision HASH: it matches the template"},
+		{"blue, green", "", ""},
+		{"green", "mesh=1/0/0/0", ""},
+	} {
+		s := state(t, "replicas=1 networks=blue", "web-0 bare made gated")
+		s.Pods[0].Annotations[v1.NetworksAnnotation] = row.asks
+		if row.sidecars != "" {
+			s.Pods[0].Annotations[v1.SidecarsAnnotation] = row.sidecars
+		}
+		if got := lines(s, "adopt"); got != row.want {
+			t.Errorf("a pod that asks for %s, with the Sidecars %q: got %q, want %q", row.asks, row.sidecars, got, row.want)
+		}
+	}
+}
+
 // TestAdoptionWrites checks the writes in both cases.
 func TestAdoptionWrites(t *testing.T) {
 	for _, tt := range []struct{ name, spec, pod, want string }{

@@ -52,7 +52,8 @@ func valueText(value any) string {
 // a user's fields from those that the API server and admission added.
 //
 //	labels, annotations   those of the template
-//	request               the meaning must be equal; "b, a" equals "a,b"
+//	request               the meaning must be equal; "b, a" equals "a,b". A pod with Sidecars
+//	                      may ask for their Networks too
 //	Multus' annotation    may have the controller's elements too
 //	addresses             published for every requested Network, or still to come: a pod
 //	                      that runs without one never gets it
@@ -96,7 +97,7 @@ func unlikeRequest(pod, made *corev1.Pod) Unlike {
 	}
 	is, isErr := attachment.Requests(pod)
 	want, wantErr := attachment.Requests(made)
-	if isErr != nil || wantErr != nil || !slices.Equal(is, want) {
+	if isErr != nil || wantErr != nil || !asksFor(pod, is, want) {
 		if value, ok := made.Annotations[v1.NetworksAnnotation]; ok {
 			return annotation(v1.NetworksAnnotation, value)
 		}
@@ -112,6 +113,14 @@ func unlikeRequest(pod, made *corev1.Pod) Unlike {
 		}
 	}
 	return Unlike{}
+}
+
+// asksFor says whether the requests of a pod are those that the template makes.
+func asksFor(pod *corev1.Pod, is, want []attachment.Request) bool {
+	if pod.Annotations[v1.SidecarsAnnotation] != "" {
+		is = slices.DeleteFunc(slices.Clone(is), func(r attachment.Request) bool { return !slices.Contains(want, r) })
+	}
+	return slices.Equal(is, want)
 }
 
 func document(meta metav1.ObjectMeta, spec corev1.PodSpec) any {
