@@ -105,6 +105,22 @@ func TestReplicasKeepWhatAdmissionAdds(t *testing.T) {
 			manifest := strings.Replace(pod2("web", `replicas: 2`+blue), "{labels: {app: a}}", "{labels: {app: web}}", 1)
 			create(t, ns, manifest)
 			waitReady(t, ns, "pod2/web")
+			// quiet waits for the last writes: slices of DNS names are written once a second.
+			quiet := func() {
+				t.Helper()
+				file := filepath.Join(t.TempDir(), "web.yaml")
+				if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "the plan is empty", func(context.Context) (string, error) {
+					if got, status := planOf(t, ns, file); status != 0 {
+						return got, nil
+					}
+					return "", nil
+				})
+				waitCounted(t, ns)
+				controller.requireQuiet(t, ns, time.Now(), "pod2s.samplecrd.k8s.io,pods")
+			}
 			requireParts := func(when string) {
 				t.Helper()
 				for _, pod := range []string{"web-0", "web-1"} {
@@ -115,8 +131,7 @@ func TestReplicasKeepWhatAdmissionAdds(t *testing.T) {
 			}
 			requireParts("created")
 			before := uids(t, ns)
-			waitCounted(t, ns)
-			controller.requireQuiet(t, ns, time.Now(), "pod2s.samplecrd.k8s.io,pods")
+			quiet()
 
 			setImage(t, ns, "web", "registry.k8s.io/pause:3.11")
 			eventually(t, "the image is new", func(context.Context) (string, error) {
@@ -132,16 +147,6 @@ func TestReplicasKeepWhatAdmissionAdds(t *testing.T) {
 			requireParts("updated in place")
 
 			manifest = strings.Replace(manifest, "pause:3.10", "pause:3.11", 1)
-			file := filepath.Join(t.TempDir(), "web.yaml")
-			if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "the plan is empty", func(context.Context) (string, error) { // slices of DNS names are written once a second
-				if got, status := planOf(t, ns, file); status != 0 {
-					return got, nil
-				}
-				return "", nil
-			})
 			// A pod without owner and labels is adopted by comparison with the template.
 			run(t, ns, "delete", "pod2", "web", "--cascade=orphan")
 			run(t, ns, "patch", "pod", "web-1", "--type=merge", "-p", `{"metadata":{"labels":{"samplecrd.k8s.io/pod2":null,"samplecrd.k8s.io/pod-index":null,"samplecrd.k8s.io/pod-template-hash":null}}}`)
@@ -150,8 +155,7 @@ func TestReplicasKeepWhatAdmissionAdds(t *testing.T) {
 			waitReady(t, ns, "pod2/web")
 			requireSamePods(t, ns, before)
 			requireParts("adopted")
-			waitCounted(t, ns)
-			controller.requireQuiet(t, ns, time.Now(), "pod2s.samplecrd.k8s.io,pods")
+			quiet()
 		})
 	}
 }

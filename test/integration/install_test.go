@@ -269,6 +269,7 @@ func TestExamples(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	admissionPolicy(t, ns)
+	run(t, "", "label", "namespace", ns, "samplecrd.k8s.io/sidecars=enabled")
 	startController(t, ns)
 	files, err := os.ReadDir(filepath.Join(root, "example"))
 	if err != nil || len(files) == 0 {
@@ -277,6 +278,7 @@ func TestExamples(t *testing.T) {
 	run(t, ns, "create", "-f", filepath.Join(root, "example"))
 	waitReady(t, ns, "network/blue", "network/green", "pod2/web", "crontab/my-new-cron-object")
 	run(t, ns, "rollout", "status", "statefulset/db", "--timeout="+patience.String())
+	run(t, ns, "rollout", "status", "deployment/hello", "--timeout="+patience.String())
 	run(t, ns, "wait", "--for=condition=Complete", "job/report", "--timeout="+patience.String())
 	requireUnique(t, ns)
 }

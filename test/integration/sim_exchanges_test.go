@@ -82,12 +82,22 @@ var exchanges = []exchange{
 	{what: "PATCH networks/blue", contentType: mergePatch, body: change("{uid:blue}", "{rv:blue}", `,"finalizers":null`, "")},
 	{what: "GET networks/blue"},
 
-	// VNIs, and NetworkAttachmentDefinitions.
+	// AddressSlices.
 	{what: "POST addressslices", as: "addresses", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"AddressSlice","metadata":{"name":"blue-0"},"spec":{"locations":{"10.0.0.2":"192.0.2.1"}}}`},
 	{what: "PATCH addressslices/blue-0", as: "addresses", contentType: mergePatch, body: change("{uid:addresses}", "{rv:addresses}", "", `,"spec":{"locations":{"10.0.0.2":null,"10.0.0.3":"192.0.2.1"}}`)},
 	{what: "PATCH addressslices/blue-0", contentType: mergePatch, body: change("{uid:addresses}", "{old:addresses}", "", "")},
 	{what: "DELETE addressslices/blue-0", body: `{"preconditions":{"uid":"` + otherUID + `"}}`},
 	{what: "DELETE addressslices/blue-0", body: byUID("addresses")},
+
+	// Sidecars, and the dry run of a pod.
+	{what: "POST sidecars", as: "mesh", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Sidecar","metadata":{"name":"mesh"},"spec":{"selector":{"app":"web"},"containers":[{"name":"mesh","image":"one"}]}}`},
+	{what: "PATCH sidecars/mesh/status", as: "mesh", contentType: mergePatch, body: change("{uid:mesh}", "{rv:mesh}", "", `,"status":{"matched":1,"upToDate":0,"ready":0,"observedGeneration":1}`)},
+	{what: "PATCH sidecars/mesh/status", contentType: mergePatch, body: change("{uid:mesh}", "{old:mesh}", "", `,"status":{"matched":2}`)},
+	{what: "DELETE sidecars/mesh", body: byUID("mesh")},
+	{what: "POST pods", query: "dryRun=All", body: waitingPod("mesh-sidecar-probe", managed)},
+	{what: "GET pods/mesh-sidecar-probe"},
+
+	// VNIs, and NetworkAttachmentDefinitions.
 	{what: "POST vnis", as: "vni", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"VNI","metadata":{"name":"16777215"},"spec":{"network":{"namespace":"default","name":"blue","uid":"u"}}}`},
 	{what: "POST vnis", from: "vni", body: `{"metadata":{"resourceVersion":null,"uid":null}}`},
 	{what: "WATCH vnis", query: "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&fieldSelector=metadata.name%3D16777215"},

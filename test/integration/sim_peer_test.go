@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // peer is one of the two servers, with its answers.
@@ -40,12 +42,16 @@ func newPeer(t *testing.T, name string, c *rest.Config) *peer {
 	return &peer{name: name, client: client, host: strings.TrimSuffix(c.Host, "/"), objects: map[string]map[string]any{}, before: map[string]string{}}
 }
 
-var groups = map[string]string{
-	"addressslices": "apis/samplecrd.k8s.io/v1", "pods": "api/v1", "nodes": "api/v1", "services": "api/v1", "persistentvolumeclaims": "api/v1", "events": "api/v1", "statefulsets": "apis/apps/v1",
-	"controllerrevisions": "apis/apps/v1", "cronjobs": "apis/batch/v1", "jobs": "apis/batch/v1", "endpointslices": "apis/discovery.k8s.io/v1",
-	"storageclasses": "apis/storage.k8s.io/v1", "leases": "apis/coordination.k8s.io/v1", "networks": "apis/samplecrd.k8s.io/v1", "addressblocks": "apis/samplecrd.k8s.io/v1",
-	"pod2s": "apis/samplecrd.k8s.io/v1", "crontabs": "apis/stable.example.com/v1", "vnis": "apis/samplecrd.k8s.io/v1",
-	"network-attachment-definitions": "apis/k8s.cni.cncf.io/v1",
+// directory returns the path of a resource, before the names.
+func directory(resource, namespace string) string {
+	r, path := apiserver.ResourceNamed(resource), "api/v1/"
+	if r.Group != "" {
+		path = "apis/" + r.GroupVersion().String() + "/"
+	}
+	if r.Namespace() == "" {
+		return path
+	}
+	return path + "namespaces/" + namespace + "/"
 }
 
 func metadataOf(object map[string]any) map[string]any {
@@ -81,11 +87,7 @@ func (p *peer) exchange(t *testing.T, ns string, x exchange) (text string, objec
 	if x.bound {
 		p.bind(rest)
 	}
-	within := "namespaces/" + ns + "/"
-	if resource == "storageclasses" || resource == "vnis" || resource == "nodes" {
-		within = ""
-	}
-	url := fmt.Sprintf("%s/%s/%s%s", p.host, groups[resource], within, strings.TrimSuffix(resource+"/"+rest, "/"))
+	url := p.host + "/" + directory(resource, ns) + strings.TrimSuffix(resource+"/"+rest, "/")
 	body := p.names.Replace(p.fill(t, x.body))
 	if x.from != "" {
 		body = string(overlay(t, p.objects[x.from], body))
