@@ -12,7 +12,7 @@ import (
 // manifests.md promises all fields of a spec, so a new field must be added there.
 func TestManifestsHaveAllFields(t *testing.T) {
 	text := readText(t, "reference/manifests.md")
-	for _, spec := range []any{v1.NetworkSpec{}, v1.Pod2Spec{}} {
+	for _, spec := range []any{v1.NetworkSpec{}, v1.Pod2Spec{}, v1.SidecarSpec{}} {
 		for _, field := range specFields(reflect.TypeOf(spec)) {
 			if !regexp.MustCompile(`(?m)^[^#\n]*\b` + field + `:( |$)`).MatchString(text) {
 				t.Errorf("manifests.md has no line with the field %s of %T", field, spec)

@@ -64,9 +64,15 @@ func (v *view) scaleDown(spare *budget) []PodDeletion {
 
 // update changes or deletes stale pods, from the highest ordinal down. A pod that is not
 // Ready is no loss and is never counted. So a rollout that cannot become ready never
-// blocks the one that repairs it.
+// blocks the one that repairs it. The images of Sidecars use the same budget. A stale pod
+// gets them afterwards, or with its replacement.
 func (v *view) update(spare *budget) (u updates) {
 	for _, r := range slices.Backward(v.replicas) {
+		if r.live() && !r.stale {
+			if update, ok := v.sidecars[r.pod.UID]; ok && spare.allowsUpdate(r, update.Costs(r.pod)) {
+				u.inPlace = append(u.inPlace, update.On(r.pod))
+			}
+		}
 		if !r.stale || r.step.kind == stepAwait || !spare.enough(r.step) || !spare.allowsUpdate(r, r.step.costs) {
 			continue
 		}

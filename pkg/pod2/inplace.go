@@ -41,7 +41,7 @@ func inPlace(from, to Content) (c change, why string) {
 		a, b := &was.Spec.Containers[i], &is.Spec.Containers[i]
 		a.Resources, b.Resources = defaulted(a.Resources), defaulted(b.Resources)
 		if a.Image != b.Image {
-			if was, is := pullPolicy(a.Image), pullPolicy(b.Image); b.ImagePullPolicy == "" && was != is {
+			if was, is := PullPolicy(a.Image), PullPolicy(b.Image); b.ImagePullPolicy == "" && was != is {
 				return c, fmt.Sprintf("container %s: imagePullPolicy (its default changes from %s to %s with the image)", b.Name, was, is)
 			}
 			c.images[b.Name] = b.Image
@@ -111,34 +111,28 @@ func (c change) text() string {
 }
 
 // InPlaceUpdate changes a running pod: its images, its labels, and the label that names
-// its revision.
+// its revision, or the annotation that names its Sidecars.
 type InPlaceUpdate struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
 	Reason          string
-	Images          map[string]string
+	// Images by container, and by init container.
+	Images, InitImages map[string]string
 	// Labels to set; nil removes one.
 	Labels map[string]*string
-	// Annotation is the value of v1.InPlaceAnnotation.
+	// Annotation is the value of v1.InPlaceAnnotation; "" leaves it unchanged.
 	Annotation string
+	// Sidecars is the value of v1.SidecarsAnnotation; "" leaves it unchanged.
+	Sidecars string
 	// Given is as in a Relabelling.
 	Given *string
 }
 
 func (v *view) inPlaceUpdate(r replica) InPlaceUpdate {
 	c := r.step.change
-	before := inPlaceRecord{Containers: map[string]containerBefore{}}
-	for name, container := range recordedInPlace(r.pod).Containers {
-		if container.runs(r.pod, name) {
-			before.Containers[name] = container // is yet to restart
-		}
-	}
-	for name, image := range c.images {
-		if s := containerStatus(r.pod, name); s != nil && imageOf(r.pod, name) != image {
-			before.Containers[name] = containerBefore{ID: s.ContainerID, Image: imageOf(r.pod, name)}
-		}
-	}
+	record := recordedInPlace(r.pod).with(r.pod, c.images)
+	record.Resizing = false
 	labels := map[string]*string{v1.PodTemplateHashLabel: &v.revisions.update.hash}
 	for key, value := range c.labels {
 		if own, ok := v.pod2.Labels[key]; ok && value == nil {
@@ -150,7 +144,7 @@ func (v *view) inPlaceUpdate(r replica) InPlaceUpdate {
 	}
 	update := InPlaceUpdate{
 		Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: r.step.reason,
-		Images: c.images, Labels: labels, Annotation: before.String(),
+		Images: c.images, Labels: labels, Annotation: record.String(),
 	}
 	if also := v.relabelling(r, v.givenTo(v.revisions.update.hash)); also != nil {
 		maps.Copy(labels, also.Labels)

@@ -50,12 +50,12 @@ func rewritten(pod *corev1.Pod, from Content, c change) string {
 	return ""
 }
 
-// pullPolicy returns the policy that the API server gives a container without one. It
+// PullPolicy returns the policy that the API server gives a container without one. It
 // depends on the image that the container has when its pod is created:
 //
 //	nginx, nginx:latest, nginx:latest@sha256:...   Always
 //	nginx:1, nginx@sha256:...                      IfNotPresent
-func pullPolicy(image string) corev1.PullPolicy {
+func PullPolicy(image string) corev1.PullPolicy {
 	name, _, digest := strings.Cut(image, "@")
 	_, tag, tagged := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
 	if tag == "latest" || !tagged && !digest {

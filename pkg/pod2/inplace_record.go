@@ -37,6 +37,24 @@ func recordedInPlace(pod *corev1.Pod) inPlaceRecord {
 	return record
 }
 
+// with returns the record of the pod once its containers have other images. A container
+// that is yet to restart keeps its entry, because it still runs that image.
+func (r inPlaceRecord) with(pod *corev1.Pod, images map[string]string) inPlaceRecord {
+	next := inPlaceRecord{Containers: map[string]containerBefore{}, Resizing: r.Resizing}
+	for name, container := range r.Containers {
+		if container.runs(pod, name) {
+			next.Containers[name] = container
+		}
+	}
+	for name, image := range images {
+		_, waits := next.Containers[name]
+		if s := containerStatus(pod, name); s != nil && !waits && ImageOf(pod, name) != image {
+			next.Containers[name] = containerBefore{ID: s.ContainerID, Image: ImageOf(pod, name)}
+		}
+	}
+	return next
+}
+
 func (r inPlaceRecord) String() string {
 	// Strings always encode, and the keys are sorted.
 	text, _ := json.Marshal(r)
@@ -49,12 +67,12 @@ func (r inPlaceRecord) String() string {
 // back.
 func (c containerBefore) runs(pod *corev1.Pod, name string) bool {
 	s := containerStatus(pod, name)
-	return s != nil && s.ContainerID == c.ID && imageOf(pod, name) != c.Image
+	return s != nil && s.ContainerID == c.ID && ImageOf(pod, name) != c.Image
 }
 
-// restarting returns a container that was changed in place and is not the new one yet. A
+// Restarting returns a container that was changed in place and is not the new one yet. A
 // kubelet publishes the status of a new generation before it has acted on it.
-func restarting(pod *corev1.Pod) string {
+func Restarting(pod *corev1.Pod) string {
 	record := recordedInPlace(pod)
 	for name, before := range record.Containers {
 		if s := containerStatus(pod, name); s != nil && (before.runs(pod, name) || s.ContainerID == "" || !s.Ready) {
@@ -112,20 +130,27 @@ func resizeInProgress(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
+// containerStatus returns the status of a container or an init container. Their names
+// differ.
 func containerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
-	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == name {
-			return &pod.Status.ContainerStatuses[i]
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].Name == name {
+				return &statuses[i]
+			}
 		}
 	}
 	return nil
 }
 
-// imageOf returns the image of a container in the pod's spec.
-func imageOf(pod *corev1.Pod, name string) string {
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == name {
-			return pod.Spec.Containers[i].Image
+// ImageOf returns the image of a container or an init container in the pod's spec, "" if
+// the pod lacks it.
+func ImageOf(pod *corev1.Pod, name string) string {
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			if containers[i].Name == name {
+				return containers[i].Image
+			}
 		}
 	}
 	return ""

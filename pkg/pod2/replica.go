@@ -2,6 +2,7 @@ package pod2
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,10 +33,10 @@ func (v *view) replica(pod *corev1.Pod, place int, placed bool) replica {
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		r.own = ref.UID == v.pod2.UID
 	}
-	if c := attachment.Condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && restarting(pod) == "" {
+	if c := attachment.Condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && Restarting(pod) == "" {
 		r.ready = true
 		since := c.LastTransitionTime.Time
-		for _, s := range pod.Status.ContainerStatuses { // a quick restart need not show in the condition
+		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) { // a quick restart need not show in the condition
 			if s.State.Running != nil && s.State.Running.StartedAt.After(since) {
 				since = s.State.Running.StartedAt.Time
 			}

@@ -27,11 +27,14 @@ type State struct {
 	// that has its label samplecrd.k8s.io/pod2, or that has the name of a replica, if
 	// known. Decisions read these fields:
 	//   - the metadata
-	//   - of the spec: nodeName, schedulingGates, and images, resources and resizePolicy of
-	//     containers
-	//   - of the status: phase, reason, message, conditions and containerStatuses
+	//   - of the spec: nodeName, schedulingGates, images of init containers, and images,
+	//     resources and resizePolicy of containers
+	//   - of the status: phase, reason, message, conditions and statuses of containers
 	//   - of a pod without a controller: the whole spec
 	Pods []*corev1.Pod
+	// Sidecars are the updates, by the UID of the pod, that the bounds of the Sidecars allow
+	// now.
+	Sidecars map[types.UID]SidecarUpdate
 	// Refused are resizes that the API server called invalid, by the UID of the pod. It
 	// would refuse the same resize again.
 	Refused map[types.UID]Refusal

@@ -94,7 +94,7 @@ func (v *view) step(r replica) step {
 	}
 	restart := false
 	for name, image := range c.images {
-		restart = restart || imageOf(r.pod, name) != image
+		restart = restart || ImageOf(r.pod, name) != image
 	}
 	return step{kind: stepPatch, reason: c.text(), change: c, costs: restart}
 }

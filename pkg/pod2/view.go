@@ -26,6 +26,7 @@ type view struct {
 	changes     map[string]changeOrWhy
 	given       map[string]given // by the hash of the revision
 	refused     map[types.UID]Refusal
+	sidecars    map[types.UID]SidecarUpdate
 	unadoptable map[types.UID]Unadoptable
 	names       *Names  // for the status
 	claims      []claim // with names for this Pod2, in name order
@@ -63,7 +64,7 @@ type view struct {
 func look(s State) *view {
 	v := &view{
 		now: s.Now, pod2: s.Pod2, networks: s.Networks,
-		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{}, given: map[string]given{}, refused: s.Refused, unadoptable: s.Unadoptable,
+		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{}, given: map[string]given{}, refused: s.Refused, sidecars: s.Sidecars, unadoptable: s.Unadoptable,
 		names: s.Names, claims: readClaims(s), classes: s.StorageClasses, podNames: map[string]bool{},
 	}
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)

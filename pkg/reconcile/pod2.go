@@ -52,6 +52,7 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 	againClaims := r.observeClaims(key, &state)
 	state.Pods, again = r.podsOfPod2(key)
 	state.Refused = r.refusedResizes.of(key, state.Pods)
+	state.Sidecars = r.sidecarUpdates(key.Namespace, state.Pods)
 	return state, plan.Soonest(again, againClaims), nil
 }
 

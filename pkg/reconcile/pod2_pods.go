@@ -119,19 +119,33 @@ func (r *pod2Kind) resize(ctx context.Context, key Key, resize pod2.Resize) erro
 	return r.lookAgain(ctx, key, resize.Name, err)
 }
 
-// updateInPlace changes a running pod. The same write records its new revision and which
-// containers restart for it.
-func (r *pod2Kind) updateInPlace(ctx context.Context, key Key, u pod2.InPlaceUpdate) error {
-	var rest fenced.Fields
-	if len(u.Images) > 0 {
+// updateInPlace changes a running pod. The same write records its new revision or
+// Sidecars, and which containers restart for it.
+func (r *shared) updateInPlace(ctx context.Context, key Key, u pod2.InPlaceUpdate) error {
+	spec := fenced.Fields{}
+	for list, images := range map[string]map[string]string{"containers": u.Images, "initContainers": u.InitImages} {
 		var containers []any
-		for _, name := range slices.Sorted(maps.Keys(u.Images)) {
-			containers = append(containers, fenced.Fields{"name": name, "image": u.Images[name]})
+		for _, name := range slices.Sorted(maps.Keys(images)) {
+			containers = append(containers, fenced.Fields{"name": name, "image": images[name]})
 		}
-		rest = fenced.Fields{"spec": fenced.Fields{"containers": containers}}
+		if len(containers) > 0 {
+			spec[list] = containers
+		}
 	}
-	_, err := r.writePods.patch(ctx, key, fenced.Version(u.Name, u.UID, u.ResourceVersion), "update in place: "+u.Reason,
-		fenced.Fields{"labels": u.Labels, "annotations": given(u.Given, fenced.Fields{v1.InPlaceAnnotation: u.Annotation})}, rest)
+	rest, annotations := fenced.Fields{}, given(u.Given, fenced.Fields{})
+	if len(spec) > 0 {
+		rest["spec"] = spec
+	}
+	for annotation, value := range map[string]string{v1.InPlaceAnnotation: u.Annotation, v1.SidecarsAnnotation: u.Sidecars} {
+		if value != "" {
+			annotations[annotation] = value
+		}
+	}
+	metadata := fenced.Fields{"annotations": annotations}
+	if len(u.Labels) > 0 {
+		metadata["labels"] = u.Labels
+	}
+	_, err := r.writePods.patch(ctx, key, fenced.Version(u.Name, u.UID, u.ResourceVersion), "update in place: "+u.Reason, metadata, rest)
 	return r.lookAgain(ctx, key, u.Name, err)
 }
 
@@ -144,7 +158,7 @@ func (r *pod2Kind) relabel(ctx context.Context, key Key, l pod2.Relabelling) err
 
 // lookAgain remembers the current version of a changed pod. It may have lost the label
 // that our watch selects.
-func (r *pod2Kind) lookAgain(ctx context.Context, key Key, name string, err error) error {
+func (r *shared) lookAgain(ctx context.Context, key Key, name string, err error) error {
 	if apierrors.IsConflict(err) {
 		_ = r.writePods.look(ctx, key.Namespace, name) // the caller reports the conflict, and the next sync looks again
 	}

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/pod2"
 	"github.com/pod2/pod2/pkg/sidecar"
 )
 
@@ -29,25 +31,61 @@ func newSidecarKind(s *shared) *sidecarKind {
 }
 
 func (r *sidecarKind) observe(key Key) (sidecar.State, time.Duration, error) {
-	state := sidecar.State{Now: r.clock.Now(), Sidecar: r.sidecars.get(key.Namespace, key.Name)}
+	state := r.sidecarState(key)
 	if state.Sidecar == nil {
 		return state, 0, errNothing
 	}
 	if left := r.throttle.left(key); left > 0 && state.Sidecar.Status.ObservedGeneration == state.Sidecar.Generation {
 		return state, left, errNothing
 	}
-	state.Pods = r.pods.sorted(bySidecar, key.path())
 	return state, 0, nil
 }
 
-// apply makes the dry run, then writes the status, which reports a failure.
+func (s *shared) sidecarState(key Key) sidecar.State {
+	return sidecar.State{Now: s.clock.Now(), Sidecar: s.sidecars.get(key.Namespace, key.Name), Pods: s.pods.sorted(bySidecar, key.path())}
+}
+
+// sidecarUpdates returns the updates that Sidecars allow for some pods, by UID. A pod gets
+// one at a time.
+func (s *shared) sidecarUpdates(namespace string, pods []*corev1.Pod) map[types.UID]pod2.SidecarUpdate {
+	behind := map[string]bool{}
+	for _, pod := range pods {
+		for name, generation := range sidecar.Generations(pod) {
+			if found := s.sidecars.get(namespace, name); found != nil && found.Status.Injected != nil && found.Status.Injected.Generation > generation {
+				behind[name] = true
+			}
+		}
+	}
+	updates := map[types.UID]pod2.SidecarUpdate{}
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(behind))) {
+		for _, u := range sidecar.Updates(s.sidecarState(Key{KindSidecar, namespace, name})) {
+			updates[u.Pod.UID] = u.SidecarUpdate
+		}
+	}
+	return updates
+}
+
+// apply makes the dry run and the updates of pods, then writes the status, which reports a
+// failure of the dry run.
 func (r *sidecarKind) apply(ctx context.Context, key Key, state sidecar.State, plan sidecar.Plan) (Result, error) {
 	steps, status, events := r.steps(key), plan.Status, plan.Events
+	var result Result
+	for _, name := range plan.Pod2s {
+		result.Wakes = append(result.Wakes, Key{KindPod2, key.Namespace, name})
+	}
 	if plan.Probe != nil && !steps.do(sidecar.ReasonRefused, func() error { return r.probe(ctx, state, plan.Probe) }) {
 		if len(steps.told) == 0 {
-			return Result{}, steps.err()
+			return result, steps.err()
 		}
 		status, events = sidecar.WithFailure(state, steps.told[0])
+	}
+	told := len(steps.told)
+	steps.do(sidecar.ReasonFailedUpdate, func() error {
+		_, err := forEachChanged(ctx, plan.InPlace, func(ctx context.Context, u pod2.InPlaceUpdate) error { return r.updateInPlace(ctx, key, u) })
+		return err
+	})
+	for _, failure := range steps.told[told:] {
+		events = append(events, sidecar.UpdateFailed(failure))
 	}
 	if status != nil && !steps.ended {
 		next := state.Sidecar.DeepCopy()
@@ -56,12 +94,12 @@ func (r *sidecarKind) apply(ctx context.Context, key Key, state sidecar.State, p
 			_, err := r.writeSidecars.updateStatus(ctx, key, state.Sidecar, next)
 			return err
 		}) {
-			return Result{}, steps.err()
+			return result, steps.err()
 		}
 		r.throttle.begin(key)
 	}
 	r.record(state.Sidecar, events)
-	return Result{}, steps.err()
+	return result, steps.err()
 }
 
 func (r *sidecarKind) probe(ctx context.Context, state sidecar.State, pod *corev1.Pod) error {
@@ -90,6 +128,6 @@ func sidecarsOfPod(pod *corev1.Pod) []string {
 func countedAlike(old, new any) bool {
 	was, ok1 := old.(*corev1.Pod)
 	is, ok2 := new.(*corev1.Pod)
-	return ok1 && ok2 && was.UID == is.UID && attachment.Ready(was) == attachment.Ready(is) && attachment.Over(was) == attachment.Over(is) &&
+	return ok1 && ok2 && was.UID == is.UID && pod2.Available(was) == pod2.Available(is) && attachment.Over(was) == attachment.Over(is) &&
 		(was.DeletionTimestamp == nil) == (is.DeletionTimestamp == nil) && was.Annotations[v1.SidecarsAnnotation] == is.Annotations[v1.SidecarsAnnotation]
 }

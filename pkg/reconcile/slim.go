@@ -39,21 +39,34 @@ func SlimPod(obj any) (any, error) {
 			slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, ResizePolicy: c.ResizePolicy})
 		}
 	}
+	if _, ok := pod.Annotations[v1.SidecarsAnnotation]; ok {
+		for _, c := range pod.Spec.InitContainers {
+			if metav1.GetControllerOfNoCopy(pod) != nil {
+				slim.Spec.InitContainers = append(slim.Spec.InitContainers, corev1.Container{Name: c.Name, Image: c.Image})
+			}
+		}
+		slim.Status.InitContainerStatuses = slimStatuses(pod.Status.InitContainerStatuses)
+	}
 	slim.Status.Phase = pod.Status.Phase
 	slim.Status.Reason = pod.Status.Reason
 	slim.Status.Message = pod.Status.Message
-	for _, c := range pod.Status.ContainerStatuses {
-		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, ContainerID: c.ContainerID, Ready: c.Ready, Resources: c.Resources,
-			State: corev1.ContainerState{Waiting: c.State.Waiting, Running: c.State.Running},
-		})
-	}
+	slim.Status.ContainerStatuses = slimStatuses(pod.Status.ContainerStatuses)
 	for _, c := range pod.Status.Conditions {
 		if slices.Contains(podConditions, c.Type) {
 			slim.Status.Conditions = append(slim.Status.Conditions, c)
 		}
 	}
 	return slim, nil
+}
+
+func slimStatuses(statuses []corev1.ContainerStatus) (slim []corev1.ContainerStatus) {
+	for _, c := range statuses {
+		slim = append(slim, corev1.ContainerStatus{
+			Name: c.Name, ContainerID: c.ContainerID, Ready: c.Ready, Resources: c.Resources,
+			State: corev1.ContainerState{Waiting: c.State.Waiting, Running: c.State.Running},
+		})
+	}
+	return slim
 }
 
 // SlimStatefulSet is the transform of the StatefulSet informer. It keeps the replicas and

@@ -42,6 +42,12 @@ func fatten(pod *corev1.Pod) *corev1.Pod {
 		condition(corev1.PodResizeInProgress, corev1.ConditionTrue, "", "")
 	case "web-9": // never gets the requested address
 		pod.Spec.HostNetwork = true
+	case "web-10": // a native sidecar of it restarts
+		pod.Annotations[v1.SidecarsAnnotation] = "mesh=1/1/0/0"
+		pod.Annotations[v1.InPlaceAnnotation] = `{"containers":{"mesh":{"id":"id-2","image":"mesh:1"}}}`
+		pod.Spec.InitContainers = []corev1.Container{{Name: "mesh", Image: "mesh:2"}}
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "mesh", ContainerID: "id-2", Ready: true}}
+		condition(corev1.PodReady, corev1.ConditionTrue, "", "")
 	case "web-2":
 		condition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, "no node")
 	case "web-3":
@@ -68,6 +74,7 @@ func fatPods() []*corev1.Pod {
 		"web-6 of=Pod2/web label=web phase=Pending on=blue gated",
 		"web-8 of=Pod2/web label=web phase=Running on=blue published=blue:10.1.0.7",
 		"web-9 of=Pod2/web label=web phase=Pending on=blue gated",
+		"web-10 of=Pod2/web label=web phase=Running on=blue published=blue:10.1.0.8",
 		"web-7 phase=Running on=blue published=blue:10.1.0.6",
 	} {
 		pod := fatten(newPod(text))
@@ -110,7 +117,7 @@ func TestSlimPodsGiveTheSamePlanForANetwork(t *testing.T) {
 // web-1 is available, web-2 unschedulable, web-3 waits for an address, web-0 ended. The
 // message of Ready is about the first of the given pods.
 func TestSlimPodsGiveTheSamePlanForAPod2(t *testing.T) {
-	for _, only := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6", "web-7", "web-8", "web-9"} {
+	for _, only := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6", "web-7", "web-8", "web-9", "web-10"} {
 		t.Run(only, func(t *testing.T) {
 			plan := func(pods []*corev1.Pod) string {
 				var some []*corev1.Pod

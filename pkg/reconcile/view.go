@@ -94,6 +94,9 @@ func newLook(ctx context.Context, clients Clients, now time.Time, p *v1.Pod2) *l
 		services: listing(ctx, "Services"+in, core.Services(ns), "", namedAfter[*corev1.Service](p), &l.err),
 		slices:   listing(ctx, "EndpointSlices"+in, clients.Kube.DiscoveryV1().EndpointSlices(ns), "", namedAfter[*discoveryv1.EndpointSlice](p), &l.err),
 	}
+	// The view is about the spec of the Pod2. Images of Sidecars reach its replicas at other
+	// times.
+	l.sidecars = reader[*v1.Sidecar]{cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)}
 	l.classes = asked(func(name string) ([]*storagev1.StorageClass, error) {
 		classes, err := List[*storagev1.StorageClass](ctx, "StorageClasses", clients.Kube.StorageV1().StorageClasses(), "")
 		if !apierrors.IsForbidden(err) {

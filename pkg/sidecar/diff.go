@@ -1,8 +1,10 @@
 package sidecar
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,8 +13,8 @@ import (
 
 	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/plan"
+	"github.com/pod2/pod2/pkg/pod2"
 )
 
 // Reasons of the condition Ready.
@@ -23,16 +25,29 @@ const (
 	ReasonRefused = "Refused"
 )
 
+// ReasonFailedUpdate of an event: the API server refused the update of a pod.
+const ReasonFailedUpdate = "FailedUpdate"
+
 // Diff decides about one Sidecar. It cannot fail.
 func Diff(s State) Plan {
 	if s.Sidecar.DeletionTimestamp != nil {
 		return Plan{}
 	}
 	var p Plan
-	if !s.accepted() {
+	generation := s.Sidecar.Generation
+	if s.accepted() {
+		generation = s.Sidecar.Status.Injected.Generation
+	} else {
 		p.Probe = s.probe()
 	}
-	p.Status, p.Events = s.status(plan.True(ReasonAccepted, fmt.Sprintf("new pods get generation %d", s.Sidecar.Generation)))
+	for _, u := range Updates(s) {
+		if name := owner(u.Pod); name == "" {
+			p.InPlace = append(p.InPlace, u.On(u.Pod))
+		} else if !slices.Contains(p.Pod2s, name) {
+			p.Pod2s = append(p.Pod2s, name)
+		}
+	}
+	p.Status, p.Events = s.status(plan.True(ReasonAccepted, fmt.Sprintf("new pods get generation %d", generation)))
 	return p
 }
 
@@ -42,11 +57,15 @@ func WithFailure(s State, f plan.Failure) (*v1.SidecarStatus, []plan.Event) {
 	return s.status(plan.False(f.Reason, shorten.To(f.Message, shorten.EventMessage)))
 }
 
-// accepted says whether a dry run has succeeded with the present generation.
+// UpdateFailed returns the event about an update of pods that the API server refused.
+func UpdateFailed(f plan.Failure) plan.Event {
+	return plan.Warning(f.Reason, shorten.To(f.Message, shorten.EventMessage))
+}
+
+// accepted says whether a dry run has succeeded with the present additions.
 func (s State) accepted() bool {
-	ready := meta.FindStatusCondition(s.Sidecar.Status.Conditions, v1.ConditionReady)
-	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == s.Sidecar.Generation &&
-		s.Sidecar.Status.Injected != nil && s.Sidecar.Status.Injected.Generation == s.Sidecar.Generation
+	in := s.Sidecar.Status.Injected
+	return in != nil && samePods(in.Spec, s.Sidecar.Spec)
 }
 
 // status returns the status, nil if it is already written. An event reports each new
@@ -55,20 +74,23 @@ func (s State) status(ready metav1.Condition) (*v1.SidecarStatus, []plan.Event) 
 	status := s.Sidecar.Status.DeepCopy()
 	status.ObservedGeneration = s.Sidecar.Generation
 	plan.SetCondition(&status.Conditions, v1.ConditionReady, s.Sidecar.Generation, s.Now, ready)
-	if ready.Status == metav1.ConditionTrue {
-		status.Injected = &v1.SidecarGeneration{Generation: s.Sidecar.Generation, Spec: *s.Sidecar.Spec.DeepCopy()}
+	if ready.Status == metav1.ConditionTrue && !s.accepted() {
+		from := s.Sidecar.Generation
+		if in := status.Injected; in != nil && sameButImages(in.Spec, s.Sidecar.Spec) {
+			from = cmp.Or(in.InPlaceFrom, in.Generation)
+		}
+		status.Injected = &v1.SidecarGeneration{Generation: s.Sidecar.Generation, InPlaceFrom: from, Spec: *s.Sidecar.Spec.DeepCopy()}
 	}
 	status.Matched, status.UpToDate, status.Ready = 0, 0, 0
 	for _, pod := range s.Pods {
-		generation, has := Generations(pod)[s.Sidecar.Name]
-		if !has || attachment.Over(pod) || pod.DeletionTimestamp != nil {
+		if !s.has(pod) {
 			continue
 		}
 		status.Matched++
-		if status.Injected != nil && generation == status.Injected.Generation {
+		if status.Injected != nil && Generations(pod)[s.Sidecar.Name] == status.Injected.Generation {
 			status.UpToDate++
 		}
-		if attachment.Ready(pod) {
+		if pod2.Available(pod) {
 			status.Ready++
 		}
 	}

@@ -6,6 +6,8 @@
 //	2            not yet, or refused        1
 //	2            accepted                   2
 //
+// It also decides which running pods get other images now, see Updates.
+//
 // The admission policy pod2-sidecars adds the Sidecar to pods. It reads the generation in
 // status.injected, except for the pod of the dry run.
 package sidecar

@@ -22,8 +22,12 @@ type State struct {
 // Generations returns the Sidecars of a pod, each with its generation. An element that is
 // none is left out.
 func Generations(pod *corev1.Pod) map[string]int64 {
+	text, ok := pod.Annotations[v1.SidecarsAnnotation]
+	if !ok { // most pods have none
+		return nil
+	}
 	var generations map[string]int64
-	for element := range strings.SplitSeq(pod.Annotations[v1.SidecarsAnnotation], ",") {
+	for element := range strings.SplitSeq(text, ",") {
 		name, rest, _ := strings.Cut(element, "=")
 		number, _, _ := strings.Cut(rest, "/")
 		generation, err := strconv.ParseInt(number, 10, 64)

@@ -64,6 +64,11 @@ func validatePod(sub string, old, next *corev1.Pod) field.ErrorList {
 	}
 	as := next.DeepCopy().Spec
 	as.SchedulingGates = old.Spec.SchedulingGates
+	if len(as.InitContainers) == len(old.Spec.InitContainers) {
+		for i := range as.InitContainers {
+			as.InitContainers[i].Image = old.Spec.InitContainers[i].Image
+		}
+	}
 	if len(as.Containers) == len(old.Spec.Containers) {
 		for i := range as.Containers {
 			as.Containers[i].Image = old.Spec.Containers[i].Image

@@ -69,6 +69,7 @@ func TestASidecarThatBreaksPods(t *testing.T) {
 	}
 	run(t, ns, "patch", "sidecar", "mesh", "--type=merge", "-p", `{"spec":{"volumes":[{"name":"missing","emptyDir":{}}]}}`)
 	waitReady(t, ns, "sidecar/mesh")
+	waitRecord(t, ns, "mesh=2/0/0/1")
 	create(t, ns, pod)
 }
 

@@ -204,7 +204,7 @@ var usual = []Scenario{
 			w.Create(blue, "apiVersion: samplecrd.k8s.io/v1\nkind: Sidecar\nmetadata: {name: mesh}\nspec: {selector: {samplecrd.k8s.io/pod2: web}, containers: [{name: mesh, image: one}]}")
 		},
 		create(pod2("replicas: 2, " + onBlue)),
-		patch("sidecars", "mesh", `{"spec":{"env":[{"name":"A","value":"a"}]}}`),
+		patch("sidecars", "mesh", `{"spec":{"containers":[{"name":"mesh","image":"two"}]}}`),
 		remove("pods", "web-1"),
 		patch("pod2s", "web", image("two")),
 	}},

@@ -37,6 +37,8 @@ func podOf(text string) *corev1.Pod {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1.GroupVersion.String(), Kind: "Pod2", Name: value, UID: types.UID("u-" + value), Controller: ptr.To(true)}}
 		case "by":
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: value, Name: "x", UID: "u-x", Controller: ptr.To(true)}}
+		case "injected":
+			pod.Annotations[v1.SidecarsAnnotation] = value
 		case "uid":
 			pod.UID = types.UID(value)
 		case "gated":
@@ -187,6 +189,8 @@ func TestPromises(t *testing.T) {
 		{"S6 another owner's pod deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a of=db"), ours), "S6: delete pods a: no Pod2 of this controller controls the pod"},
 		{"S6 pod without owner deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a"), ours), "S6: "},
 		{"S6 pod without owner adopted", write("patch", "pods", "", "a", "u", "1").NotOurs(podOf("a"), ours), ""},
+		{"S6 a Sidecar's pod changed", write("patch", "pods", "", "a", "u", "1").NotOurs(podOf("a by=ReplicaSet injected=mesh=1/0/0/1"), ours), ""},
+		{"S6 a Sidecar's pod deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a by=ReplicaSet injected=mesh=1/0/0/1"), ours), "S6: "},
 		{"S6 another owner's pod changed", write("patch", "pods", "", "a", "u", "1").NotOurs(podOf("a by=ReplicaSet"), ours), "S6: "},
 		{"S6 another owner's pod that waits", write("patch", "pods", "", "a", "u", "1").NotOurs(podOf("a by=ReplicaSet gated"), ours), ""},
 		{"S6 status of another owner's pod that asked", write("patch", "pods", "status", "a", "u", "").NotOurs(podOf("a by=ReplicaSet asks=blue"), ours), ""},

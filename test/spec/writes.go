@@ -45,16 +45,18 @@ func (w Write) Unconditional() string {
 }
 
 // NotOurs is S6. A pod may be deleted only if a Pod2 of this controller controls it, by
-// UID. A pod may be changed in four cases: such a Pod2 controls it, it has no controller,
-// it waits for Pod2, or it requested addresses and the write reports them in its status.
+// UID. A pod may be changed in five cases: such a Pod2 controls it, it has no controller,
+// it waits for Pod2, it has Sidecars, or it requested addresses and the write reports them
+// in its status.
 func (w Write) NotOurs(pod *corev1.Pod, ours func(types.UID) bool) string {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	waits := slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == v1.AddressesGate })
+	_, injected := pod.Annotations[v1.SidecarsAnnotation]
 	told := w.Subresource == "status" && pod.Annotations[v1.NetworksAnnotation] != ""
 	switch {
 	case ref != nil && ours(ref.UID):
 		return ""
-	case w.Verb == "patch" && (ref == nil || waits || told):
+	case w.Verb == "patch" && (ref == nil || waits || injected || told):
 		return ""
 	}
 	return fmt.Sprintf("S6: %s: no Pod2 of this controller controls the pod", w)

@@ -3,12 +3,14 @@ package v1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Sidecar adds containers, volumes and Networks to pods of its namespace when
 // they are created. The admission policy pod2-sidecars adds them, in the
-// namespaces with the label samplecrd.k8s.io/sidecars: enabled. A running pod
-// keeps the Sidecars with which it was created.
+// namespaces with the label samplecrd.k8s.io/sidecars: enabled. Changed images
+// reach running pods, see updateStrategy. All other changes wait until a pod
+// is recreated.
 //
 // A new generation is used once the API server accepts a pod with it, in a dry
 // run. Until then, pods get the last generation that it accepted.
@@ -140,6 +142,63 @@ type SidecarSpec struct {
 	// +optional
 	// +default="Refuse"
 	WhenNotReady WhenNotReadyType `json:"whenNotReady,omitempty"`
+
+	// updateStrategy controls how changed images reach running pods. Defaults to
+	// InPlace, one pod at a time.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	UpdateStrategy SidecarUpdateStrategy `json:"updateStrategy,omitempty"`
+}
+
+// SidecarUpdateType says whether running pods are changed.
+//
+// +kubebuilder:validation:Enum=InPlace;OnRecreate
+type SidecarUpdateType string
+
+const (
+	// UpdateInPlace changes images in running pods.
+	UpdateInPlace SidecarUpdateType = "InPlace"
+	// UpdateOnRecreate changes no running pod.
+	UpdateOnRecreate SidecarUpdateType = "OnRecreate"
+)
+
+// SidecarUpdateStrategy controls how changed images reach running pods.
+type SidecarUpdateStrategy struct {
+	// type is "InPlace" or "OnRecreate". "InPlace" changes the images of
+	// containers, and of init containers with restartPolicy Always, in running
+	// pods: these containers restart. A pod that differs in more than images is
+	// not changed. "OnRecreate" changes no running pod. Defaults to "InPlace".
+	//
+	// +optional
+	// +default="InPlace"
+	Type SidecarUpdateType `json:"type,omitempty"`
+
+	// maxUnavailable is the number of pods with the Sidecar that may be
+	// unavailable during an update: a number, or a percentage of these pods,
+	// rounded down. It counts as at least 1. Defaults to 1.
+	//
+	// A pod that is not Ready counts as unavailable, and gets its images at once.
+	// A replica of a Pod2 is changed only within the bounds of the Pod2, too.
+	//
+	// +optional
+	// +default=1
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100000 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number from 1 to 100000 or a percentage from 0% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// partition is the number of pods that keep their images. Defaults to 0.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Partition int32 `json:"partition,omitempty"`
+
+	// paused stops the update of running pods. New pods still get the Sidecar.
+	// Defaults to false.
+	//
+	// +optional
+	Paused bool `json:"paused,omitempty"`
 }
 
 // SidecarStatus is the observed state of a Sidecar.
@@ -157,7 +216,8 @@ type SidecarStatus struct {
 	// +optional
 	UpToDate int32 `json:"upToDate"`
 
-	// ready is the number of pods that have the Sidecar and are Ready.
+	// ready is the number of pods that have the Sidecar and are Ready. A pod does
+	// not count while a container is yet to restart with another image.
 	// +optional
 	Ready int32 `json:"ready"`
 
@@ -174,9 +234,15 @@ type SidecarStatus struct {
 
 // SidecarGeneration is a generation of a Sidecar.
 type SidecarGeneration struct {
-	// generation is its number.
+	// generation is its number. A change of whenNotReady or updateStrategy alone
+	// leaves it as it was.
 	// +required
 	Generation int64 `json:"generation"`
+
+	// inPlaceFrom is the first generation that differs from this one in images
+	// only. The pods of the generations since then can get this one in place.
+	// +optional
+	InPlaceFrom int64 `json:"inPlaceFrom,omitempty"`
 
 	// spec is its spec.
 	// +required

@@ -464,6 +464,14 @@ func SetObjectDefaults_Sidecar(in *Sidecar) {
 	if in.Spec.WhenNotReady == "" {
 		in.Spec.WhenNotReady = "Refuse"
 	}
+	if in.Spec.UpdateStrategy.Type == "" {
+		in.Spec.UpdateStrategy.Type = "InPlace"
+	}
+	if in.Spec.UpdateStrategy.MaxUnavailable == nil {
+		if err := json.Unmarshal([]byte(`1`), &in.Spec.UpdateStrategy.MaxUnavailable); err != nil {
+			panic(err)
+		}
+	}
 	if in.Status.Injected != nil {
 		for i := range in.Status.Injected.Spec.InitContainers {
 			a := &in.Status.Injected.Spec.InitContainers[i]
@@ -611,6 +619,14 @@ func SetObjectDefaults_Sidecar(in *Sidecar) {
 		}
 		if in.Status.Injected.Spec.WhenNotReady == "" {
 			in.Status.Injected.Spec.WhenNotReady = "Refuse"
+		}
+		if in.Status.Injected.Spec.UpdateStrategy.Type == "" {
+			in.Status.Injected.Spec.UpdateStrategy.Type = "InPlace"
+		}
+		if in.Status.Injected.Spec.UpdateStrategy.MaxUnavailable == nil {
+			if err := json.Unmarshal([]byte(`1`), &in.Status.Injected.Spec.UpdateStrategy.MaxUnavailable); err != nil {
+				panic(err)
+			}
 		}
 	}
 }
