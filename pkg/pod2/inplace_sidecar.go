@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 )
 
@@ -22,6 +23,13 @@ type SidecarUpdate struct {
 
 // Available says whether a pod is Ready, and no container of it is going to restart.
 func Available(pod *corev1.Pod) bool { return attachment.Ready(pod) && Restarting(pod) == "" }
+
+// SparesNone says whether the update strategy never lets a replica become unavailable: it creates surge replicas, and
+// only for changes of the spec.
+func SparesNone(p *v1.Pod2) bool {
+	v := &view{pod2: p, ordinals: Ordinals(p)}
+	return v.maxUnavailable() == 0
+}
 
 // changed returns the containers that get another image, in name order.
 func (u SidecarUpdate) changed(pod *corev1.Pod) []string {

@@ -95,7 +95,7 @@ func newRows(s *shared, n *networkKind, i Informers) []row {
 		{slicesResource, i.EndpointSlices.Informer(), cache.Indexers{byPod2: index(labelledPod2[*discoveryv1.EndpointSlice])}, nil, []wake{
 			{keys: waking(wakingPod2(KindDNS, labelledPod2[*discoveryv1.EndpointSlice]))},
 		}, false},
-		{sidecarsResource, i.Sidecars.Informer(), nil, nil, []wake{itself[*v1.Sidecar](KindSidecar)}, false},
+		{sidecarsResource, i.Sidecars.Informer(), nil, nil, []wake{{keys: waking(s.wokenBySidecar)}}, false},
 		{vnisResource, i.VNIs.Informer(), cache.Indexers{byNetwork: index(networkOfVNI)}, nil, []wake{{keys: waking(s.wokenByVNI)}}, false},
 		{definitionsResource, i.Definitions.Informer(), nil, nil, []wake{itself[*nadv1.NetworkAttachmentDefinition](KindMultus)}, true},
 	}

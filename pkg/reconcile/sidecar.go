@@ -42,7 +42,33 @@ func (r *sidecarKind) observe(key Key) (sidecar.State, time.Duration, error) {
 }
 
 func (s *shared) sidecarState(key Key) sidecar.State {
-	return sidecar.State{Now: s.clock.Now(), Sidecar: s.sidecars.get(key.Namespace, key.Name), Pods: s.pods.sorted(bySidecar, key.path())}
+	state := sidecar.State{Now: s.clock.Now(), Pods: s.pods.sorted(bySidecar, key.path()), SparesNone: map[string]bool{}}
+	for _, other := range s.sidecars.in(key.Namespace) {
+		if other.Name == key.Name {
+			state.Sidecar = other
+		} else {
+			state.Others = append(state.Others, other)
+		}
+	}
+	for _, pod := range state.Pods {
+		if name := pod.Labels[v1.Pod2Label]; name != "" {
+			if p := s.pod2s.get(key.Namespace, name); p != nil && pod2.SparesNone(p) {
+				state.SparesNone[name] = true
+			}
+		}
+	}
+	return state
+}
+
+// A Sidecar wakes the others of its namespace, because they may conflict.
+func (s *caches) wokenBySidecar(changed *v1.Sidecar) []Key {
+	keys := []Key{keyOf(KindSidecar, changed)}
+	for _, other := range s.sidecars.in(changed.Namespace) {
+		if other.Name != changed.Name {
+			keys = append(keys, keyOf(KindSidecar, other))
+		}
+	}
+	return keys
 }
 
 // sidecarUpdates returns the updates that Sidecars allow for some pods, by UID. A pod gets

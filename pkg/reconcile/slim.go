@@ -40,8 +40,8 @@ func SlimPod(obj any) (any, error) {
 		}
 	}
 	if _, ok := pod.Annotations[v1.SidecarsAnnotation]; ok {
-		for _, c := range pod.Spec.InitContainers {
-			if metav1.GetControllerOfNoCopy(pod) != nil {
+		if metav1.GetControllerOfNoCopy(pod) != nil {
+			for _, c := range pod.Spec.InitContainers {
 				slim.Spec.InitContainers = append(slim.Spec.InitContainers, corev1.Container{Name: c.Name, Image: c.Image})
 			}
 		}

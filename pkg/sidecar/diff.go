@@ -23,6 +23,8 @@ const (
 	ReasonAccepted = "Accepted"
 	// ReasonRefused: the API server refuses it.
 	ReasonRefused = "Refused"
+	// ReasonConflict: another Sidecar of the same pods has a part of the same name.
+	ReasonConflict = "Conflict"
 )
 
 // ReasonFailedUpdate of an event: the API server refused the update of a pod.
@@ -34,10 +36,13 @@ func Diff(s State) Plan {
 		return Plan{}
 	}
 	var p Plan
-	generation := s.Sidecar.Generation
-	if s.accepted() {
-		generation = s.Sidecar.Status.Injected.Generation
-	} else {
+	ready := plan.True(ReasonAccepted, fmt.Sprintf("the API server accepted a pod with generation %d", s.Sidecar.Generation))
+	switch why := s.conflict(); {
+	case s.accepted():
+		ready.Message = fmt.Sprintf("the API server accepted a pod with generation %d", s.Sidecar.Status.Injected.Generation)
+	case why != "":
+		ready = plan.False(ReasonConflict, shorten.To(why, shorten.EventMessage))
+	default:
 		p.Probe = s.probe()
 	}
 	for _, u := range Updates(s) {
@@ -47,7 +52,7 @@ func Diff(s State) Plan {
 			p.Pod2s = append(p.Pod2s, name)
 		}
 	}
-	p.Status, p.Events = s.status(plan.True(ReasonAccepted, fmt.Sprintf("new pods get generation %d", generation)))
+	p.Status, p.Events = s.status(ready)
 	return p
 }
 
@@ -102,17 +107,18 @@ func (s State) status(ready metav1.Condition) (*v1.SidecarStatus, []plan.Event) 
 	return plan.Changed(status, s.Sidecar.Status), events
 }
 
-// probe returns a pod that the Sidecar selects. It satisfies Pod Security `restricted`, so a
-// refusal is about the Sidecar.
+// probe returns a pod that the Sidecar selects. Its containers satisfy Pod Security `restricted`, so a refusal is about
+// the Sidecar. The pod sets nothing for all containers: pods may set it for each, and then a Sidecar inherits nothing.
 func (s State) probe() *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Sidecar.Namespace, Name: s.Sidecar.Name + "-sidecar-probe",
 			Labels: maps.Clone(s.Sidecar.Spec.Selector), Annotations: map[string]string{v1.SidecarProbeAnnotation: s.Sidecar.Name},
 		},
-		Spec: corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		}},
+	}
+	image := "sidecar-probe"
+	for _, c := range running(&s.Sidecar.Spec) {
+		image = c.Image // the cluster allows it, if it allows the Sidecar
 	}
 	names := s.Sidecar.Spec.TargetContainers
 	if len(names) == 0 {
@@ -120,8 +126,11 @@ func (s State) probe() *corev1.Pod {
 	}
 	for _, name := range names {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
-			Name: name, Image: "sidecar-probe",
-			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			Name: name, Image: image,
+			SecurityContext: &corev1.SecurityContext{
+				RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+				AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
 		})
 	}
 	return pod

@@ -55,7 +55,7 @@ func TestTheLastAcceptedGenerationStays(t *testing.T) {
 	status, events := WithFailure(s, refused)
 	same(t, Plan{Status: status, Events: events}.String(), "status matched 2 upToDate 0 ready 1 injected none Ready=False/Refused(no such image)\nevent Warning Refused: no such image")
 	p := Diff(s)
-	same(t, p.String(), "dry run of pod mesh-sidecar-probe\nstatus matched 2 upToDate 1 ready 1 injected 1 Ready=True/Accepted(new pods get generation 1)")
+	same(t, p.String(), "dry run of pod mesh-sidecar-probe\nstatus matched 2 upToDate 1 ready 1 injected 1 Ready=True/Accepted(the API server accepted a pod with generation 1)")
 
 	s.Sidecar.Status = *p.Status
 	same(t, Diff(s).String(), "")
@@ -69,7 +69,7 @@ func TestTheLastAcceptedGenerationStays(t *testing.T) {
 	if status, events = WithFailure(s, refused); status != nil || events != nil {
 		t.Errorf("the same failure is written again: %v %v", status, events)
 	}
-	same(t, Diff(s).String(), "dry run of pod mesh-sidecar-probe\nstatus matched 2 upToDate 1 ready 1 injected 2 Ready=True/Accepted(new pods get generation 2)")
+	same(t, Diff(s).String(), "dry run of pod mesh-sidecar-probe\nstatus matched 2 upToDate 1 ready 1 injected 2 Ready=True/Accepted(the API server accepted a pod with generation 2)")
 }
 
 func TestAnswerOfTheDryRun(t *testing.T) {
@@ -87,7 +87,49 @@ func TestProbe(t *testing.T) {
 	s := State{Sidecar: mesh(1)}
 	s.Sidecar.Spec.TargetContainers = []string{"a", "b"}
 	probe := Diff(s).Probe
+	if probe.Spec.SecurityContext != nil || probe.Spec.Containers[0].SecurityContext.SeccompProfile == nil {
+		t.Error("containers of Sidecars inherit settings of the probe")
+	}
 	same(t, strings.ReplaceAll(fmt.Sprintf("%v %v %s %s", probe.Labels, probe.Annotations, probe.Spec.Containers[0].Name, probe.Spec.Containers[1].Name), "map", ""), "[app:web] [samplecrd.k8s.io/sidecar-probe:mesh] a b")
+}
+
+// Of two Sidecars that some pods cannot both have, the one that was accepted first stays, and then that with the lower name.
+func TestConflict(t *testing.T) {
+	other := func(name string, change func(*v1.SidecarSpec)) *v1.Sidecar {
+		o := mesh(1)
+		o.Name, o.Spec.Env = name, nil
+		change(&o.Spec)
+		return o
+	}
+	env := func(s *v1.SidecarSpec) { s.Env = []corev1.EnvVar{{Name: "A"}} }
+	accepted := func(o *v1.Sidecar) *v1.Sidecar {
+		o.Status.Injected = &v1.SidecarGeneration{Generation: 1, Spec: o.Spec}
+		return o
+	}
+	ours := mesh(1)
+	ours.Spec.Containers, ours.Spec.Volumes = []corev1.Container{{Name: "c"}}, []corev1.Volume{{Name: "v"}}
+	ours.Spec.VolumeMounts, ours.Spec.TargetContainers = []corev1.VolumeMount{{Name: "v", MountPath: "/m"}}, []string{"app"}
+	for name, row := range map[string]struct {
+		other *v1.Sidecar
+		want  string
+	}{
+		"nothing alike":                {other("a", func(*v1.SidecarSpec) {}), ""},
+		"a variable":                   {other("a", env), "the variable A"},
+		"new, with a higher name":      {other("z", env), ""},
+		"accepted, with a higher name": {accepted(other("z", env)), "the variable A"},
+		"other pods":                   {other("a", func(s *v1.SidecarSpec) { env(s); s.Selector = map[string]string{"app": "db"} }), ""},
+		"perhaps the same pods":        {other("a", func(s *v1.SidecarSpec) { env(s); s.Selector = map[string]string{"tier": "front"} }), "the variable A"},
+		"other containers":             {other("a", func(s *v1.SidecarSpec) { env(s); s.TargetContainers = []string{"db"} }), ""},
+		"a container":                  {other("a", func(s *v1.SidecarSpec) { s.InitContainers = []corev1.Container{{Name: "c"}} }), "the container c"},
+		"a volume":                     {other("a", func(s *v1.SidecarSpec) { s.Volumes = []corev1.Volume{{Name: "v"}} }), "the volume v"},
+		"a mount":                      {other("a", func(s *v1.SidecarSpec) { s.VolumeMounts = []corev1.VolumeMount{{MountPath: "/m"}} }), "the mount at /m"},
+	} {
+		p := Diff(State{Now: now, Sidecar: ours, Others: []*v1.Sidecar{row.other}})
+		got := plan.ConditionsText(p.Status.Conditions)
+		if (p.Probe == nil) != (row.want != "") || row.want != "" && !strings.Contains(got, "Ready=False/Conflict(Sidecar "+row.other.Name+" has "+row.want+" too") {
+			t.Errorf("%s: %s", name, p)
+		}
+	}
 }
 
 // From each state, one plan ends the work, whether or not the API server accepts the Sidecar.

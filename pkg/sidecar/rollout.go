@@ -30,6 +30,7 @@ type Update struct {
 //	available         those that are Ready for longest first, while fewer than
 //	                  maxUnavailable pods are not available
 //	the last ones     keep their images, as many as partition
+//	replicas of a Pod2 with maxUnavailable 0    get their images when they are replaced
 //
 // Two callers can have views of different ages. Of a set of available pods, both select
 // the same ones: a pod that becomes Ready later comes after the others.
@@ -48,7 +49,7 @@ func Updates(s State) []Update {
 		if !pod2.Available(pod) {
 			unavailable++
 		}
-		if update, ok := s.update(pod); ok {
+		if update, ok := s.update(pod); ok && !s.SparesNone[owner(pod)] {
 			updates = append(updates, update)
 		}
 	}

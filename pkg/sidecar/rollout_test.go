@@ -62,6 +62,10 @@ func TestUpdates(t *testing.T) {
 	}{
 		{"the longest Ready first", "d", func(*State) {}},
 		{"maxUnavailable", "d b", func(s *State) { s.Sidecar.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromString("60%")) }},
+		{"a Pod2 that spares none takes no slot", "b", func(s *State) {
+			s.Pods[3].OwnerReferences = []metav1.OwnerReference{{APIVersion: "samplecrd.k8s.io/v1", Kind: "Pod2", Name: "web", Controller: ptr.To(true)}}
+			s.SparesNone = map[string]bool{"web": true}
+		}},
 		{"at least one", "d", func(s *State) { s.Sidecar.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromString("1%")) }},
 		{"a pod that is not Ready uses the bound, and is free", "c", func(s *State) { s.Pods[2].Status.Conditions = nil }},
 		{"a container that is yet to restart uses the bound", "", func(s *State) {

@@ -15,8 +15,12 @@ type State struct {
 	Now time.Time
 	// Sidecar is never nil.
 	Sidecar *v1.Sidecar
+	// Others are the other Sidecars of the namespace, in name order.
+	Others []*v1.Sidecar
 	// Pods have the Sidecar, by their annotation.
 	Pods []*corev1.Pod
+	// SparesNone are the Pod2s that never let a replica become unavailable for an update.
+	SparesNone map[string]bool
 }
 
 // Generations returns the Sidecars of a pod, each with its generation. An element that is
