@@ -57,8 +57,11 @@ func openDashboard(t *testing.T, namespace, user string) *dashboard {
 	if page := d.get(t, strings.TrimPrefix(address.String(), d.base)); !strings.Contains(page, "<title>Pod2</title>") {
 		t.Fatalf("the URL shows %s", page)
 	}
-	done := make(chan error, 1)
-	go func() { done <- d.follow(ctx) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = d.follow(ctx) // it ends with the dashboard
+	}()
 	t.Cleanup(func() {
 		stop()
 		<-done
