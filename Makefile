@@ -34,6 +34,7 @@ unit: ## Run the tests that need only Go
 	@echo What the harnesses of docs/contributing/reliability.md visited:
 	@bash -o pipefail -c "go test -timeout=30m -v -run '^($(harnesses)|TestModel)' . ./pkg/reconcile | grep -v '^ *=== '"
 	go test -C test/bench ./...
+	go test -C cmd/pod2-apiserver ./...
 	go test -C test/prose -count=1 ./...
 
 .PHONY: kernel-test
@@ -48,9 +49,13 @@ kernel-matrix: ## Run the tests of pkg/agent/bpf on Debian's kernels 6.1 and 6.1
 # These run the controller thousands of times. The race detector gets only one of their scenarios.
 harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|TestHeldWrites|TestLeaderIsCutOff|TestTwoActive|TestFaults
 
+.PHONY: apiserver
+apiserver: ## Build bin/pod2-apiserver, the optional aggregated API server (three minutes the first time)
+	@CGO_ENABLED=0 go build -C cmd/pod2-apiserver -trimpath -o ../../bin/pod2-apiserver .
+
 # Tests mostly wait, so more of them run at once than there are cores.
 .PHONY: integration
-integration: cluster-tools build ## Run the tests on a real control plane that they start and remove
+integration: cluster-tools build apiserver ## Run the tests on a real control plane that they start and remove
 	go test -tags=integration -count=1 -timeout=20m -parallel=8 ./test/integration
 
 .PHONY: e2e
@@ -163,6 +168,7 @@ lint: bin/.lint-tools ## Run golangci-lint and actionlint; .golangci.yml lists t
 	@bin/golangci-lint run --allow-parallel-runners ./...
 	@cd test/bench && ../../bin/golangci-lint run --allow-parallel-runners ./...
 	@cd test/browser && ../../bin/golangci-lint run --allow-parallel-runners ./...
+	@cd cmd/pod2-apiserver && ../../bin/golangci-lint run --allow-parallel-runners ./...
 	@cd test/prose && ../../bin/golangci-lint run --allow-parallel-runners ./...
 	@bin/actionlint -shellcheck= -pyflakes=
 

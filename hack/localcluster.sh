@@ -124,6 +124,10 @@ up() {
   # `processes` finds kwokctl by this path.
   ln -s -- "$bin/kwokctl" "$work/kwokctl"
 
+  # The API server passes requests to aggregated API servers with its certificate of kwok-admin, and says which user asks in
+  # headers. An aggregated API server accepts the headers from this name only.
+  options+=(--extra-args="kube-apiserver=requestheader-client-ca-file=$cluster/pki/ca.crt"
+    --extra-args=kube-apiserver=requestheader-allowed-names=kwok-admin)
   if [[ ${QPS_UNLIMITED:-} == 1 ]]; then
     options+=(--disable-qps-limits)
   else

@@ -33,6 +33,17 @@ rm -rf pkg/client
   --versioned-clientset-package $module/pkg/client/clientset/versioned \
   --listers-package $module/pkg/client/listers "${apis[@]}"
 
+# The API group of the aggregated API server, which is a module of its own.
+(
+  cd cmd/pod2-apiserver
+  find . -name 'zz_generated.*' -delete
+  "$gen/deepcopy-gen" --go-header-file "../../$header" --output-file zz_generated.deepcopy.go ./apis/view/v1alpha1
+  "$gen/openapi-gen" --go-header-file "../../$header" --report-filename /dev/null \
+    --output-dir openapi --output-pkg $module/cmd/pod2-apiserver/openapi --output-file zz_generated.openapi.go \
+    --output-model-name-file zz_generated.model_name.go --readonly-pkg k8s.io/apimachinery/... \
+    ./apis/view/v1alpha1 k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/version
+)
+
 rm -rf crd
 "$gen/controller-gen" crd:generateEmbeddedObjectMeta=true paths=./pkg/apis/samplecrd/... paths=./pkg/apis/stable/... output:crd:dir=crd
 "$gen/crdtrim" template,volumeClaimTemplates crd/*.yaml

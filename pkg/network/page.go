@@ -3,6 +3,7 @@ package network
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math/bits"
 	"net/netip"
 	"slices"
@@ -186,4 +187,15 @@ func (p *Page) Of(pod string) []uint16 {
 		last++
 	}
 	return p.byPod[first:last]
+}
+
+// Entries returns the entries in address order.
+func (p *Page) Entries() iter.Seq2[netip.Addr, *v1.AddressEntry] {
+	return func(yield func(netip.Addr, *v1.AddressEntry) bool) {
+		for i := range p.observed {
+			if !yield(p.observed[i].addr, p.observed[i].AddressEntry) {
+				return
+			}
+		}
+	}
 }

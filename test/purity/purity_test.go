@@ -18,7 +18,7 @@ import (
 )
 
 // pure are the packages under the rule, relative to this directory.
-var pure = []string{"../../pkg/ipam", "../../pkg/attachment", "../../pkg/plan", "../../pkg/network", "../../pkg/pod2", "../../pkg/crontab", "../../pkg/ordinals", "../../pkg/pod2/dns", "../../pkg/network/multus", "../../pkg/network/addressslice", "../../pkg/sidecar", "../../pkg/agent/dataplane", "../../pkg/agent/tables", "../../pkg/agent/authorize", "../../internal/dashboard/view", "../spec"}
+var pure = []string{"../../pkg/ipam", "../../pkg/attachment", "../../pkg/plan", "../../pkg/network", "../../pkg/pod2", "../../pkg/crontab", "../../pkg/ordinals", "../../pkg/pod2/dns", "../../pkg/network/multus", "../../pkg/network/addressslice", "../../pkg/sidecar", "../../pkg/agent/dataplane", "../../pkg/agent/tables", "../../pkg/agent/authorize", "../../internal/dashboard/view", "../../cmd/pod2-apiserver/projection", "../spec"}
 
 // allowed are the packages that a pure package may import. An entry that ends in "/"
 // includes every package below it.
@@ -33,7 +33,7 @@ var allowed = []string{
 
 	"github.com/pod2/pod2/internal/shorten", "github.com/pod2/pod2/pkg/apis/", "github.com/pod2/pod2/pkg/ipam", "github.com/pod2/pod2/pkg/attachment", "github.com/pod2/pod2/pkg/plan", "github.com/pod2/pod2/pkg/ordinals",
 	"github.com/pod2/pod2/pkg/network", "github.com/pod2/pod2/pkg/pod2", "github.com/pod2/pod2/pkg/network/multus", "github.com/pod2/pod2/pkg/network/addressslice",
-	"github.com/pod2/pod2/pkg/agent/dataplane",
+	"github.com/pod2/pod2/pkg/agent/dataplane", "github.com/pod2/pod2/cmd/pod2-apiserver/apis/",
 
 	// Only its messages: impure lists its other names.
 	"github.com/pod2/pod2/pkg/agent/cni",

@@ -1,0 +1,237 @@
+//go:build integration
+
+package integration
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+var addressesResource = schema.GroupVersionResource{Group: "view.samplecrd.k8s.io", Version: "v1alpha1", Resource: "addresses"}
+
+// startAPIServer runs pod2-apiserver on a free port until the end of the test, and returns
+// the port.
+func startAPIServer(t *testing.T, flags ...string) (string, *controller) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + t.TempDir()}
+	for _, flag := range []string{"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"} {
+		args = append(args, "--"+flag+"="+kubeconfig)
+	}
+	return port, startProgram(t, "pod2-apiserver", exec.Command(filepath.Join(root, "bin/pod2-apiserver"), append(args, flags...)...))
+}
+
+// aggregate registers the server that listens on a port of this machine, until the end of
+// the test. While an APIService has no server, no namespace can be deleted. So tests that
+// call this must not be parallel.
+func aggregate(t *testing.T, port string) {
+	t.Helper()
+	manifest := fmt.Sprintf(`
+apiVersion: v1
+kind: Service
+metadata: {name: pod2-apiserver, namespace: default}
+spec: {type: ExternalName, externalName: localhost, ports: [{port: %[1]s}]}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1alpha1.view.samplecrd.k8s.io}
+spec:
+  group: view.samplecrd.k8s.io
+  version: v1alpha1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  insecureSkipTLSVerify: true
+  service: {name: pod2-apiserver, namespace: default, port: %[1]s}
+`, port)
+	t.Cleanup(func() {
+		if out, err := kubectlWith(context.Background(), manifest, "delete", "-f", "-"); err != nil {
+			t.Errorf("remove the APIService: %v\n%s", err, out)
+		}
+	})
+	if out, err := kubectlWith(t.Context(), manifest, "apply", "-f", "-"); err != nil {
+		t.Fatalf("add the APIService: %v\n%s", err, out)
+	}
+	eventually(t, "the APIService is Available", func(context.Context) (string, error) {
+		out, err := kubectlBinary(t.Context(), "", "get", "apiservice", "v1alpha1.view.samplecrd.k8s.io", "-o", `jsonpath={.status.conditions[?(@.type=="Available")]}`)
+		if err != nil || !strings.Contains(out, `"status":"True"`) {
+			return out, err
+		}
+		return "", nil
+	})
+}
+
+// A user lists and watches addresses with kubectl, as of any resource.
+func TestAddresses(t *testing.T) {
+	port, _ := startAPIServer(t)
+	aggregate(t, port)
+	ns, other := newNamespace(t), newNamespace(t)
+	startController(t, ns)
+	startController(t, other)
+	watch := kubectlWatch(t, "get", "addresses", "-A", "-w", "--no-headers")
+	create(t, ns, network("blue", `{cidr: 10.1.0.0/24}`)+network("six", `{cidr: "fd01::/120"}`)+gatedPod("web", "blue, six")+gatedPod("db", "blue"))
+	create(t, other, network("blue", `{cidr: 10.1.0.0/24}`)+gatedPod("web", "blue"))
+	waitReady(t, ns, "pod/web", "pod/db")
+	waitReady(t, other, "pod/web")
+
+	list := func(args ...string) string {
+		t.Helper()
+		out, err := kubectlBinary(t.Context(), "", append([]string{"get", "addresses", "-o", "custom-columns=:.metadata.name,:.spec.pod,:.status.state", "--no-headers"}, args...)...)
+		if err != nil {
+			t.Fatalf("list %v: %v\n%s", args, err, out)
+		}
+		var rows []string
+		for row := range strings.Lines(out) {
+			rows = append(rows, strings.Join(strings.Fields(row), " "))
+		}
+		return strings.Join(rows, "\n")
+	}
+	t.Run("watch", func(t *testing.T) {
+		node := listPods(t, other)["web"].Spec.NodeName
+		watch.waitFor(t, other, "blue-10.1.0.2", "10.1.0.2", "Bound", "web", node)
+		watch.waitFor(t, ns, "six-fd01-0000-0000-0000-0000-0000-0000-0002", "fd01::2", "Bound", "web")
+	})
+	t.Run("names and chunks", func(t *testing.T) {
+		const six = "six-fd01-0000-0000-0000-0000-0000-0000-0002 web Bound"
+		if got := list("-n", ns, "--chunk-size=1", "--field-selector=spec.pod=web"); !strings.HasPrefix(got, "blue-10.1.0.") || !strings.HasSuffix(got, " web Bound\n"+six) {
+			t.Errorf("the list is\n%s", got)
+		}
+		if got := strings.Count(list("-n", ns, "--chunk-size=1"), "\n"); got != 2 {
+			t.Errorf("pages of one Address have %d, want 3:\n%s", got+1, list("-n", ns, "--chunk-size=1"))
+		}
+	})
+	t.Run("selectors", func(t *testing.T) {
+		address := addressOn(listPods(t, ns)["db"], "blue")
+		for _, selector := range []string{"--field-selector=spec.address=" + address, "--field-selector=spec.network=blue,spec.pod!=web",
+			"--field-selector=status.state=Bound,spec.pod=db", "--field-selector=metadata.name=blue-" + address} {
+			if got, want := list("-n", ns, selector), "blue-"+address+" db Bound"; got != want {
+				t.Errorf("%s selects\n%s\nwant %s", selector, got, want)
+			}
+		}
+		if got := list("-n", ns, "-l", "samplecrd.k8s.io/network=six"); !strings.HasPrefix(got, "six-") || strings.Contains(got, "\n") {
+			t.Errorf("the label of Network six selects\n%s", got)
+		}
+		if out, err := kubectlBinary(t.Context(), "", "get", "addresses", "--field-selector=spec.node=n"); err == nil || !strings.Contains(out, `"spec.node" is not a field selector`) {
+			t.Errorf("an unknown field selector: %v, %s", err, out)
+		}
+	})
+	t.Run("explain", func(t *testing.T) {
+		out, err := kubectlBinary(t.Context(), "", "explain", "addresses.status.until")
+		if err != nil || !strings.Contains(out, "until is the end of the rest") {
+			t.Errorf("kubectl explain: %v\n%s", err, out)
+		}
+	})
+	t.Run("rights", func(t *testing.T) {
+		run(t, ns, "create", "role", "reader", "--verb=get,list,watch", "--resource=addresses.view.samplecrd.k8s.io")
+		run(t, ns, "create", "rolebinding", "reader", "--role=reader", "--user=alice")
+		eventually(t, "alice reads the Addresses of her namespace", func(context.Context) (string, error) {
+			out, err := kubectlBinary(t.Context(), "", "--as=alice", "get", "addresses", "-n", ns, "-o", "name")
+			if err != nil || strings.Count(out, "\n") != 3 {
+				return out, err
+			}
+			return "", nil
+		})
+		for _, where := range []string{"--namespace=" + other, "--all-namespaces"} {
+			if out, err := kubectlBinary(t.Context(), "", "--as=alice", "get", "addresses", where); err == nil || !strings.Contains(out, "Forbidden") {
+				t.Errorf("alice lists with %s: %v, %s", where, err, out)
+			}
+		}
+		if out, err := kubectlBinary(t.Context(), "", "delete", "addresses", "--all", "-n", ns); err == nil || !strings.Contains(out, "MethodNotAllowed") {
+			t.Errorf("an administrator deletes: %v, %s", err, out)
+		}
+	})
+	t.Run("versions", func(t *testing.T) {
+		const first = "3" + "000000000000000003" + "000000000000000003"
+		if _, err := dyn.Resource(addressesResource).Watch(t.Context(), metav1.ListOptions{ResourceVersion: first}); !apierrors.IsResourceExpired(err) {
+			t.Errorf("a watch from the first version: %v, want 410 Expired", err)
+		}
+		const future = "900000000000000003" + "000000000000000003" + "000000000000000003"
+		// client-go would try again, several times.
+		client, err := rest.HTTPClientFor(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Get(config.Host + "/apis/view.samplecrd.k8s.io/v1alpha1/addresses?resourceVersion=" + future)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		var status metav1.Status
+		if err := json.NewDecoder(answer.Body).Decode(&status); err != nil || !apierrors.HasStatusCause(apierrors.FromObject(&status), metav1.CauseTypeResourceVersionTooLarge) {
+			t.Errorf("a list at a future version: %v, %+v, want ResourceVersionTooLarge", err, status)
+		}
+	})
+}
+
+// kubectlWatch starts kubectl, which prints until the end of the test.
+func kubectlWatch(t *testing.T, args ...string) *watching {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(root, "bin/kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	cmd.Env = append(os.Environ(), "KUBECACHEDIR="+t.TempDir())
+	w := &watching{}
+	w.program = startProgram(t, "kubectl", cmd)
+	return w
+}
+
+type watching struct{ program *controller }
+
+// waitFor waits for a line with these words.
+func (w *watching) waitFor(t *testing.T, words ...string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("kubectl prints a line with %q", words), func(context.Context) (string, error) {
+		lines := bufio.NewScanner(strings.NewReader(w.program.log.String()))
+		for lines.Scan() {
+			fields := " " + strings.Join(strings.Fields(lines.Text()), " ") + " "
+			found := true
+			for _, word := range words {
+				found = found && strings.Contains(fields, " "+word+" ")
+			}
+			if found {
+				return "", nil
+			}
+		}
+		return "it printed\n" + w.program.log.String(), nil
+	})
+}
+
+// startProgram runs a program until the end of the test. The test prints the end of its log
+// if it fails.
+func startProgram(t *testing.T, name string, cmd *exec.Cmd) *controller {
+	t.Helper()
+	c := &controller{t: t, cmd: cmd, log: &logBuffer{}, stopped: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = c.log, c.log
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start %s: %v", name, err)
+	}
+	go func() {
+		c.err = cmd.Wait()
+		close(c.stopped)
+	}()
+	t.Cleanup(func() {
+		_ = c.stop(syscall.SIGKILL)
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", name, tail(c.log.String(), 25))
+		}
+	})
+	return c
+}
