@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/component-base/cli"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/pod2/pod2/cmd/pod2-apiserver/addresses"
 	view "github.com/pod2/pod2/cmd/pod2-apiserver/apis/view/v1alpha1"
+	"github.com/pod2/pod2/cmd/pod2-apiserver/certificates"
 	"github.com/pod2/pod2/cmd/pod2-apiserver/openapi"
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
 )
@@ -53,13 +55,14 @@ type flags struct {
 	audit          *options.AuditOptions
 	features       *options.FeatureOptions
 	api            *options.CoreAPIOptions
+	certificates   *certificates.Options
 	logs           *logs.Options
 }
 
 func main() {
 	f := flags{
 		options.NewSecureServingOptions().WithLoopback(), options.NewDelegatingAuthenticationOptions(), options.NewDelegatingAuthorizationOptions(),
-		options.NewAuditOptions(), options.NewFeatureOptions(), options.NewCoreAPIOptions(), logs.NewOptions(),
+		options.NewAuditOptions(), options.NewFeatureOptions(), options.NewCoreAPIOptions(), certificates.NewOptions(), logs.NewOptions(),
 	}
 	f.serving.HTTP2MaxStreamsPerConnection = 1000 // kube-apiserver sends the requests of all users through few connections
 	cmd := &cobra.Command{
@@ -79,6 +82,7 @@ func main() {
 	f.audit.AddFlags(set)
 	f.features.AddFlags(set)
 	f.api.AddFlags(set)
+	f.certificates.AddFlags(set)
 	logsapi.AddFlags(f.logs, set)
 	os.Exit(cli.Run(cmd))
 }
@@ -86,6 +90,7 @@ func main() {
 func (f *flags) run(ctx context.Context) error {
 	invalid := append(f.serving.Validate(), f.authentication.Validate()...)
 	invalid = append(invalid, f.authorization.Validate()...)
+	invalid = append(invalid, f.certificates.Validate()...)
 	if err := utilerrors.NewAggregate(append(invalid, f.audit.Validate()...)); err != nil {
 		return err
 	}
@@ -97,7 +102,7 @@ func (f *flags) run(ctx context.Context) error {
 	config.OpenAPIConfig = server.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, names)
 	config.OpenAPIV3Config = server.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, names)
 	config.OpenAPIConfig.Info.Title, config.OpenAPIV3Config.Info.Title = name, name
-	if err := f.apply(config); err != nil {
+	if err := f.apply(ctx, config); err != nil {
 		return err
 	}
 	kube, sample, err := clients(config.ClientConfig)
@@ -120,9 +125,25 @@ func (f *flags) run(ctx context.Context) error {
 }
 
 // apply applies the flags in the order in which they depend on each other.
-func (f *flags) apply(config *server.RecommendedConfig) error {
-	if err := f.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil); err != nil {
-		return fmt.Errorf("make a self-signed certificate: %w", err)
+func (f *flags) apply(ctx context.Context, config *server.RecommendedConfig) error {
+	if err := f.api.ApplyTo(config); err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	kube, err := kubernetes.NewForConfig(config.ClientConfig)
+	if err != nil {
+		return err
+	}
+	if f.serving.ServerCert.CertKey.CertFile == "" {
+		dyn, err := dynamic.NewForConfig(config.ClientConfig)
+		if err != nil {
+			return err
+		}
+		manager := certificates.New(f.certificates, kube, dyn)
+		if err := manager.Sync(ctx); err != nil {
+			return err
+		}
+		f.serving.ServerCert.GeneratedCert = manager
+		go manager.Run(ctx)
 	}
 	if err := f.serving.ApplyTo(&config.SecureServing, &config.LoopbackClientConfig); err != nil {
 		return fmt.Errorf("apply the flags of serving: %w", err)
@@ -135,13 +156,6 @@ func (f *flags) apply(config *server.RecommendedConfig) error {
 	}
 	if err := f.audit.ApplyTo(&config.Config); err != nil {
 		return fmt.Errorf("apply the flags of the audit log: %w", err)
-	}
-	if err := f.api.ApplyTo(config); err != nil {
-		return fmt.Errorf("connect to the API server: %w", err)
-	}
-	kube, err := kubernetes.NewForConfig(config.ClientConfig)
-	if err != nil {
-		return err
 	}
 	if err := f.features.ApplyTo(&config.Config, kube, config.SharedInformerFactory); err != nil {
 		return fmt.Errorf("apply the flags of priority and fairness: %w", err)

@@ -15,16 +15,20 @@ import (
 	"syscall"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd/api"
 )
 
 var addressesResource = schema.GroupVersionResource{Group: "view.samplecrd.k8s.io", Version: "v1alpha1", Resource: "addresses"}
 
-// startAPIServer runs pod2-apiserver on a free port until the end of the test, and returns
-// the port.
+const apiService = "v1alpha1.view.samplecrd.k8s.io"
+
+// startAPIServer runs pod2-apiserver on a free port until the end of the test, with the
+// rights of its manifest. It returns the port.
 func startAPIServer(t *testing.T, flags ...string) (string, *controller) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -35,46 +39,63 @@ func startAPIServer(t *testing.T, flags ...string) (string, *controller) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + t.TempDir()}
+	token, err := kube.CoreV1().ServiceAccounts("pod2-system").CreateToken(t.Context(), "pod2-apiserver", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := asAuthInfo(t, func(user *api.AuthInfo) { *user = api.AuthInfo{Token: token.Status.Token} })
+	args := []string{"--bind-address=127.0.0.1", "--secure-port=" + port}
 	for _, flag := range []string{"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"} {
-		args = append(args, "--"+flag+"="+kubeconfig)
+		args = append(args, "--"+flag+"="+account)
 	}
 	return port, startProgram(t, "pod2-apiserver", exec.Command(filepath.Join(root, "bin/pod2-apiserver"), append(args, flags...)...))
 }
 
-// aggregate registers the server that listens on a port of this machine, until the end of
-// the test. While an APIService has no server, no namespace can be deleted. So tests that
-// call this must not be parallel.
-func aggregate(t *testing.T, port string) {
+// aggregation applies the manifest of pod2-apiserver, and removes it at the end of the test.
+// While an APIService has no server, no namespace can be deleted. So tests that call this
+// must not be parallel.
+func aggregation(t *testing.T) {
 	t.Helper()
-	manifest := fmt.Sprintf(`
-apiVersion: v1
-kind: Service
-metadata: {name: pod2-apiserver, namespace: default}
-spec: {type: ExternalName, externalName: localhost, ports: [{port: %[1]s}]}
----
-apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata: {name: v1alpha1.view.samplecrd.k8s.io}
-spec:
-  group: view.samplecrd.k8s.io
-  version: v1alpha1
-  groupPriorityMinimum: 100
-  versionPriority: 100
-  insecureSkipTLSVerify: true
-  service: {name: pod2-apiserver, namespace: default, port: %[1]s}
-`, port)
+	install(t)
+	manifest := filepath.Join(root, "artifacts/apiserver/apiserver.yaml")
 	t.Cleanup(func() {
-		if out, err := kubectlWith(context.Background(), manifest, "delete", "-f", "-"); err != nil {
-			t.Errorf("remove the APIService: %v\n%s", err, out)
+		ctx := context.Background()
+		for _, args := range [][]string{{"delete", "apiservice", apiService, "--ignore-not-found"}, {"delete", "--ignore-not-found", "-f", manifest},
+			{"delete", "secret", "pod2-apiserver-tls", "-n", "pod2-system", "--ignore-not-found"}} {
+			if out, err := kubectlBinary(ctx, "", args...); err != nil {
+				t.Errorf("remove pod2-apiserver: %v\n%s", err, out)
+			}
 		}
 	})
-	if out, err := kubectlWith(t.Context(), manifest, "apply", "-f", "-"); err != nil {
-		t.Fatalf("add the APIService: %v\n%s", err, out)
+	if out, err := kubectlBinary(t.Context(), "", "apply", "-f", manifest); err != nil {
+		t.Fatalf("apply %s: %v\n%s", manifest, err, out)
 	}
-	eventually(t, "the APIService is Available", func(context.Context) (string, error) {
-		out, err := kubectlBinary(t.Context(), "", "get", "apiservice", "v1alpha1.view.samplecrd.k8s.io", "-o", `jsonpath={.status.conditions[?(@.type=="Available")]}`)
-		if err != nil || !strings.Contains(out, `"status":"True"`) {
+}
+
+// aggregate makes the Service of pod2-apiserver lead to a port of this machine.
+func aggregate(t *testing.T, port string) {
+	t.Helper()
+	patchService(t, port)
+	waitAvailable(t, "True")
+}
+
+func patchService(t *testing.T, port string) {
+	t.Helper()
+	for _, patch := range [][]string{
+		{"service", "pod2-apiserver", "-n", "pod2-system", fmt.Sprintf(`{"spec":{"type":"ExternalName","externalName":"localhost","clusterIP":null,"clusterIPs":null,"selector":null,"ports":[{"name":"https","port":%s}]}}`, port)},
+		{"apiservice", apiService, fmt.Sprintf(`{"spec":{"service":{"port":%s}}}`, port)},
+	} {
+		if out, err := kubectlBinary(t.Context(), "", append([]string{"patch", "--type=merge", "-p", patch[len(patch)-1]}, patch[:len(patch)-1]...)...); err != nil {
+			t.Fatalf("patch %s: %v\n%s", patch[0], err, out)
+		}
+	}
+}
+
+func waitAvailable(t *testing.T, status string) {
+	t.Helper()
+	eventually(t, "the condition Available of the APIService is "+status, func(ctx context.Context) (string, error) {
+		out, err := kubectlBinary(ctx, "", "get", "apiservice", apiService, "-o", `jsonpath={.status.conditions[?(@.type=="Available")]}`)
+		if err != nil || !strings.Contains(out, `"status":"`+status+`"`) {
 			return out, err
 		}
 		return "", nil
@@ -83,6 +104,7 @@ spec:
 
 // A user lists and watches addresses with kubectl, as of any resource.
 func TestAddresses(t *testing.T) {
+	aggregation(t)
 	port, _ := startAPIServer(t)
 	aggregate(t, port)
 	ns, other := newNamespace(t), newNamespace(t)
@@ -136,10 +158,13 @@ func TestAddresses(t *testing.T) {
 		}
 	})
 	t.Run("explain", func(t *testing.T) {
-		out, err := kubectlBinary(t.Context(), "", "explain", "addresses.status.until")
-		if err != nil || !strings.Contains(out, "until is the end of the rest") {
-			t.Errorf("kubectl explain: %v\n%s", err, out)
-		}
+		eventually(t, "the API server has the schemas", func(ctx context.Context) (string, error) {
+			out, err := kubectlBinary(ctx, "", "explain", "addresses.status.until")
+			if err != nil || !strings.Contains(out, "until is the end of the rest") {
+				return out, err
+			}
+			return "", nil
+		})
 	})
 	t.Run("rights", func(t *testing.T) {
 		run(t, ns, "create", "role", "reader", "--verb=get,list,watch", "--resource=addresses.view.samplecrd.k8s.io")
