@@ -25,8 +25,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The server replaces its CA and its certificate while a client watches. All requests of the
-// time succeed, and the watch goes on.
+// The server replaces its CA and its certificate while a client watches. No
+// request fails, and the watch continues.
 func TestAPIServerReplacesItsCA(t *testing.T) {
 	aggregation(t)
 	port, _ := startAPIServer(t, "--certificate-lifetime=30s", "--certificate-overlap=3s")

@@ -208,6 +208,16 @@ func TestAddresses(t *testing.T) {
 	})
 }
 
+// Not parallel, as aggregation says.
+func TestListAddressesPage(t *testing.T) {
+	aggregation(t)
+	port, _ := startAPIServer(t)
+	aggregate(t, port)
+	sweepAfter(t, "list-addresses")
+	startController(t, "list-addresses")
+	runUserPage(t, newNamespace(t), checkout(t), "docs/how-to/list-addresses.md", "remove registry aggregated")
+}
+
 // kubectlWatch starts kubectl, which prints until the end of the test.
 func kubectlWatch(t *testing.T, args ...string) *watching {
 	t.Helper()

@@ -24,6 +24,8 @@ var notRun = map[string]string{
 	"drain":      "empties a node of all tests: make demo drains one",
 	"registry":   "needs docker and a registry",
 	"nodes":      "needs kubelets that run containers: test/e2e has the same steps",
+	"remove":     "ends the rest of the page: TestAPIServerIsAway and each test of pod2-apiserver do the same",
+	"aggregated": "KWOK runs no container: the test starts pod2-apiserver",
 	"bridges":    "needs nodes with the data plane of an earlier version: make e2e-move runs them",
 }
 
@@ -63,6 +65,7 @@ var otherPages = []string{
 	"docs/how-to/install.md", "docs/how-to/upgrade.md", "docs/how-to/uninstall.md", // TestInstallUpgradeUninstallPages
 	"docs/how-to/multi-tenancy.md",            // TestTenantsPage
 	"docs/how-to/migrate-from-statefulset.md", // TestMigrateFromStatefulSet
+	"docs/how-to/list-addresses.md",           // TestListAddressesPage
 }
 
 func TestUserPages(t *testing.T) {
