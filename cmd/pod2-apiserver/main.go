@@ -31,7 +31,9 @@ import (
 	view "github.com/pod2/pod2/cmd/pod2-apiserver/apis/view/v1alpha1"
 	"github.com/pod2/pod2/cmd/pod2-apiserver/certificates"
 	"github.com/pod2/pod2/cmd/pod2-apiserver/openapi"
+	"github.com/pod2/pod2/cmd/pod2-apiserver/plans"
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 const name = "pod2-apiserver"
@@ -116,7 +118,10 @@ func (f *flags) run(ctx context.Context) error {
 		return fmt.Errorf("make the server: %w", err)
 	}
 	group := server.NewDefaultAPIGroupInfo(view.SchemeGroupVersion.Group, scheme, runtime.NewParameterCodec(scheme), codecs)
-	group.VersionedResourcesStorageMap[view.SchemeGroupVersion.Version] = map[string]rest.Storage{"addresses": addresses.REST{Cache: cache}}
+	group.VersionedResourcesStorageMap[view.SchemeGroupVersion.Version] = map[string]rest.Storage{
+		"addresses": addresses.REST{Cache: cache},
+		"pod2plans": plans.REST{Clients: reconcile.Clients{Kube: kube, Sample: sample}},
+	}
 	if err := s.InstallAPIGroup(&group); err != nil {
 		return fmt.Errorf("install the API group %s: %w", view.SchemeGroupVersion.Group, err)
 	}

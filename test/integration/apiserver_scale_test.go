@@ -25,7 +25,7 @@ func directly(t *testing.T, port string) dynamic.Interface {
 	t.Helper()
 	to := rest.CopyConfig(config)
 	to.Host = "https://127.0.0.1:" + port
-	to.TLSClientConfig.Insecure, to.TLSClientConfig.CAData, to.TLSClientConfig.CAFile = true, nil, ""
+	to.Insecure, to.CAData, to.CAFile = true, nil, ""
 	client, err := dynamic.NewForConfig(to)
 	if err != nil {
 		t.Fatal(err)

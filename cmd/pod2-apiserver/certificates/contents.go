@@ -60,20 +60,19 @@ func (c contents) next(now time.Time, published []byte, host string, life lifeti
 	for key, value := range c {
 		changed[key] = value
 	}
-	certificate, err := tls.X509KeyPair(c[certificateKey], c[privateKey])
-	var trusted, current error
-	if err == nil {
-		trusted = verify(certificate.Leaf, now, host, c.bundle())
-		current = verify(certificate.Leaf, now, host, c[caKey])
+	leaf := &x509.Certificate{}
+	if certificate, err := tls.X509KeyPair(c[certificateKey], c[privateKey]); err == nil {
+		leaf = certificate.Leaf
 	}
+	trusted, current := trusts(c.bundle(), leaf, now, host), trusts(c[caKey], leaf, now, host)
 	switch {
-	case err != nil || trusted != nil:
+	case !trusted:
 		return changed, "no usable certificate", changed.sign(now, host)
-	case current != nil && now.After(ca.Leaf.NotBefore.Add(life.overlap)) && bytes.Contains(published, c[caKey]):
+	case !current && now.After(ca.Leaf.NotBefore.Add(life.overlap)) && bytes.Contains(published, c[caKey]):
 		return changed, "the APIService trusts the new CA", changed.sign(now, host)
-	case current != nil:
+	case !current:
 		return c, "", nil
-	case c[oldCAKey] != nil && now.After(certificate.Leaf.NotBefore.Add(life.overlap)):
+	case c[oldCAKey] != nil && now.After(leaf.NotBefore.Add(life.overlap)):
 		delete(changed, oldCAKey)
 		return changed, "all replicas have the certificate of the new CA", nil
 	case c[oldCAKey] == nil && now.After(ca.Leaf.NotBefore.Add(life.whole/2)):
@@ -84,11 +83,12 @@ func (c contents) next(now time.Time, published []byte, host string, life lifeti
 	return c, "", nil
 }
 
-func verify(certificate *x509.Certificate, now time.Time, host string, authorities []byte) error {
+// trusts returns whether a client that trusts these CAs accepts a certificate.
+func trusts(authorities []byte, certificate *x509.Certificate, now time.Time, host string) bool {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authorities)
 	_, err := certificate.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, DNSName: host})
-	return err
+	return err == nil
 }
 
 func newCA(now time.Time, life time.Duration) (contents, error) {

@@ -35,8 +35,8 @@ func TestReplaceTheCA(t *testing.T) {
 					if err != nil || bundle == nil {
 						continue // at the start
 					}
-					if err := verify(certificate.Leaf, now, host, bundle); err != nil {
-						t.Errorf("%s: the %s caBundle: %v", steps[len(steps)-1], name, err)
+					if !trusts(bundle, certificate.Leaf, now, host) {
+						t.Errorf("%s: the %s caBundle does not trust a certificate", steps[len(steps)-1], name)
 					}
 				}
 			}

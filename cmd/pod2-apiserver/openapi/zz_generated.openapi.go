@@ -23,6 +23,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.AddressOwner{}.OpenAPIModelName():        schema_pod2_apiserver_apis_view_v1alpha1_AddressOwner(ref),
 		v1alpha1.AddressSpec{}.OpenAPIModelName():         schema_pod2_apiserver_apis_view_v1alpha1_AddressSpec(ref),
 		v1alpha1.AddressStatus{}.OpenAPIModelName():       schema_pod2_apiserver_apis_view_v1alpha1_AddressStatus(ref),
+		v1alpha1.Pod2Plan{}.OpenAPIModelName():            schema_pod2_apiserver_apis_view_v1alpha1_Pod2Plan(ref),
+		v1alpha1.Pod2PlanSpec{}.OpenAPIModelName():        schema_pod2_apiserver_apis_view_v1alpha1_Pod2PlanSpec(ref),
+		v1alpha1.Pod2PlanStatus{}.OpenAPIModelName():      schema_pod2_apiserver_apis_view_v1alpha1_Pod2PlanStatus(ref),
 		v1.APIGroup{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_APIGroup(ref),
 		v1.APIGroupList{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_APIGroupList(ref),
 		v1.APIResource{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_APIResource(ref),
@@ -307,6 +310,110 @@ func schema_pod2_apiserver_apis_view_v1alpha1_AddressStatus(ref common.Reference
 		},
 		Dependencies: []string{
 			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pod2_apiserver_apis_view_v1alpha1_Pod2Plan(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Pod2Plan asks for the first step that the controller would take if a Pod2 was applied. As a SubjectAccessReview, it can only be created, and is not stored. The answer is in status.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the question.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Pod2PlanSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the answer.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Pod2PlanStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Pod2PlanSpec{}.OpenAPIModelName(), v1alpha1.Pod2PlanStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pod2_apiserver_apis_view_v1alpha1_Pod2PlanSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Pod2PlanSpec is the question.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"pod2": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pod2 is a complete Pod2, as in a manifest, in the namespace of the Pod2Plan. The server sets its defaults, but does not run the validation rules of the API server.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"pod2"},
+			},
+		},
+		Dependencies: []string{
+			runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pod2_apiserver_apis_view_v1alpha1_Pod2PlanStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Pod2PlanStatus is the answer.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"actions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "actions are the writes of the controller's first step, in their order, as `kubectl pod2 plan` prints them. The list is empty if the controller would do nothing. The next step depends on the results of the first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

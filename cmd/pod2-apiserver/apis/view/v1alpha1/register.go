@@ -35,5 +35,5 @@ func AddToScheme(scheme *runtime.Scheme) error {
 
 // AddKnownTypes registers the types for a version.
 func AddKnownTypes(scheme *runtime.Scheme, version schema.GroupVersion) {
-	scheme.AddKnownTypes(version, &Address{}, &AddressList{})
+	scheme.AddKnownTypes(version, &Address{}, &AddressList{}, &Pod2Plan{})
 }

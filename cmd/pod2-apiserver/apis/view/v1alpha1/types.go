@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -79,4 +80,37 @@ type AddressList struct {
 	metav1.ListMeta `json:"metadata"`
 
 	Items []Address `json:"items"`
+}
+
+// Pod2Plan asks for the first step that the controller would take if a Pod2 was applied. As a
+// SubjectAccessReview, it can only be created, and is not stored. The answer is in status.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type Pod2Plan struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the question.
+	Spec Pod2PlanSpec `json:"spec"`
+	// status is the answer.
+	// +optional
+	Status Pod2PlanStatus `json:"status,omitzero"`
+}
+
+// Pod2PlanSpec is the question.
+type Pod2PlanSpec struct {
+	// pod2 is a complete Pod2, as in a manifest, in the namespace of the Pod2Plan. The server
+	// sets its defaults, but does not run the validation rules of the API server.
+	Pod2 runtime.RawExtension `json:"pod2"`
+}
+
+// Pod2PlanStatus is the answer.
+type Pod2PlanStatus struct {
+	// actions are the writes of the controller's first step, in their order, as
+	// `kubectl pod2 plan` prints them. The list is empty if the controller would do
+	// nothing. The next step depends on the results of the first.
+	// +optional
+	// +listType=atomic
+	Actions []string `json:"actions,omitempty"`
 }

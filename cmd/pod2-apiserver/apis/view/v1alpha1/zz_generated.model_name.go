@@ -31,3 +31,18 @@ func (in AddressSpec) OpenAPIModelName() string {
 func (in AddressStatus) OpenAPIModelName() string {
 	return "io.k8s.samplecrd.view.v1alpha1.AddressStatus"
 }
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Pod2Plan) OpenAPIModelName() string {
+	return "io.k8s.samplecrd.view.v1alpha1.Pod2Plan"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Pod2PlanSpec) OpenAPIModelName() string {
+	return "io.k8s.samplecrd.view.v1alpha1.Pod2PlanSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Pod2PlanStatus) OpenAPIModelName() string {
+	return "io.k8s.samplecrd.view.v1alpha1.Pod2PlanStatus"
+}
