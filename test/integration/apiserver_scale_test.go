@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,10 +42,15 @@ func TestAddressesOfTwoReplicas(t *testing.T) {
 	create(t, ns, network("blue", `{cidr: 10.1.0.0/24}`)+gatedPod("first", "blue"))
 	waitReady(t, ns, "pod/first")
 	one, _ := startAPIServer(t)
-	run(t, ns, "delete", "pod", "first", "--wait=false") // the replicas start at different versions
-	other, _ := startAPIServer(t)
 	aggregate(t, one) // waits until it serves
-	aggregate(t, other)
+	// The other replica starts at a later version of each source, although none has changed.
+	create(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: newer}}`)
+	run(t, ns, "get", "addressblocks.samplecrd.k8s.io,networks.samplecrd.k8s.io,pods")
+	other, _ := startAPIServer(t)
+	eventually(t, "the other replica serves", func(ctx context.Context) (string, error) {
+		_, err := directly(t, other).Resource(addressesResource).Namespace(ns).List(ctx, metav1.ListOptions{})
+		return "", err
+	})
 	for i, ports := range [][2]string{{one, other}, {other, one}} {
 		list, err := directly(t, ports[0]).Resource(addressesResource).Namespace(ns).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
