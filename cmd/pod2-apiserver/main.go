@@ -169,6 +169,8 @@ func (f *flags) apply(ctx context.Context, config *server.RecommendedConfig) err
 }
 
 func clients(config *clientrest.Config) (kubernetes.Interface, versioned.Interface, error) {
+	config = clientrest.CopyConfig(config)
+	config.QPS, config.Burst = 50, 100 // a Pod2Plan makes ten requests
 	sample, err := versioned.NewForConfig(config)
 	if err != nil {
 		return nil, nil, err
