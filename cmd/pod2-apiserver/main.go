@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -111,6 +112,12 @@ func (f *flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	planKube, planSample, err := clients(config.ClientConfig) // plans have a limit of their own
+	if err != nil {
+		return err
+	}
+	// The Service stops leading here, and then watches end, before the caches do.
+	config.ShutdownDelayDuration, config.ShutdownWatchTerminationGracePeriod = 5*time.Second, 10*time.Second
 	cache := addresses.New()
 	config.AddReadyzChecks(healthz.NamedCheck("caches", cache.Ready))
 	s, err := config.Complete().New(name, server.NewEmptyDelegate())
@@ -120,12 +127,14 @@ func (f *flags) run(ctx context.Context) error {
 	group := server.NewDefaultAPIGroupInfo(view.SchemeGroupVersion.Group, scheme, runtime.NewParameterCodec(scheme), codecs)
 	group.VersionedResourcesStorageMap[view.SchemeGroupVersion.Version] = map[string]rest.Storage{
 		"addresses": addresses.REST{Cache: cache},
-		"pod2plans": plans.REST{Clients: reconcile.Clients{Kube: kube, Sample: sample}},
+		"pod2plans": plans.New(reconcile.Clients{Kube: planKube, Sample: planSample}),
 	}
 	if err := s.InstallAPIGroup(&group); err != nil {
 		return fmt.Errorf("install the API group %s: %w", view.SchemeGroupVersion.Group, err)
 	}
-	go cache.Run(ctx, kube, sample)
+	caching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go cache.Run(caching, kube, sample)
 	return s.PrepareRun().RunWithContext(ctx)
 }
 

@@ -142,10 +142,14 @@ func TestTenThousandAddresses(t *testing.T) {
 		var times [2]time.Time
 		for times[0].IsZero() || times[1].IsZero() {
 			select {
-			case <-ledger.ResultChan():
-				times[0] = time.Now()
-			case <-view.ResultChan():
-				times[1] = time.Now()
+			case e, ok := <-ledger.ResultChan():
+				if times[0] = time.Now(); !ok || e.Type != watch.Modified {
+					t.Fatalf("the watch of the ledger has %s, %t", e.Type, ok)
+				}
+			case e, ok := <-view.ResultChan():
+				if times[1] = time.Now(); !ok || nested(e.Object, "spec", "pod") != fmt.Sprint("other-", i) {
+					t.Fatalf("the watch of Addresses has %s %v, %t", e.Type, e.Object, ok)
+				}
 			case <-time.After(patience):
 				t.Fatal("a watch shows no change")
 			}

@@ -22,9 +22,8 @@ const logged = 32768
 
 // event is a change of one Address.
 type event struct {
-	source source
-	// part of the source in version.
-	part          uint64
+	// at is the version with this event, and version its text.
+	at            version
 	version       string
 	before, after *view.Address // nil: it does not exist
 }
@@ -43,6 +42,8 @@ type Cache struct {
 	at, since, seen version
 	log             []event
 	dropped         int // events that were in front of the log
+	// unknown says that a change was the deletion of an object that the cache never had.
+	unknown bool
 
 	blocks   map[string]*block
 	pods     map[string]pod
@@ -101,22 +102,32 @@ func (c *Cache) saw(s source, resourceVersion uint64) {
 func (c *Cache) apply(s source, resourceVersion uint64, change func() []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.change(s, resourceVersion, change)
+	c.notify()
+}
+
+func (c *Cache) change(s source, resourceVersion uint64, change func() []string) {
+	c.unknown = false
 	keys := change()
+	if c.unknown { // another replica may have the object, so its deletion is a change that this one cannot report
+		c.since[s] = max(c.since[s], complete(resourceVersion))
+	}
 	if len(c.missing()) == 0 {
 		c.record(s, resourceVersion, keys)
 	}
 	c.at[s] = max(c.at[s], complete(resourceVersion))
 	c.seen[s] = max(c.seen[s], c.at[s])
-	c.notify()
 }
 
 // listed applies a list of all objects of a source. Changes between the last event and the
-// list are unknown, so no watch can continue before the list.
+// list are unknown, so no watch can continue before the list. Events begin when all
+// sources are listed, so no watch can continue before that either.
 func (c *Cache) listed(s source, resourceVersion uint64, change func() []string) {
-	c.apply(s, resourceVersion, change)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer c.notify()
 	c.since[s] = max(c.since[s], complete(resourceVersion))
+	c.change(s, resourceVersion, change)
 	if c.synced[s] {
 		return
 	}
@@ -124,6 +135,7 @@ func (c *Cache) listed(s source, resourceVersion uint64, change func() []string)
 	if len(c.missing()) > 0 {
 		return
 	}
+	c.since = c.since.max(c.at)
 	for _, key := range slices.Sorted(maps.Keys(c.blocks)) {
 		b := c.blocks[key]
 		b.addresses = c.project(b.AddressBlock)
@@ -133,7 +145,6 @@ func (c *Cache) listed(s source, resourceVersion uint64, change func() []string)
 		c.sorted = append(c.sorted, b.addresses...)
 	}
 	slices.SortFunc(c.sorted, projection.Order)
-	c.notify()
 }
 
 // record computes the Addresses of AddressBlocks anew, and appends an event for each
@@ -149,7 +160,7 @@ func (c *Cache) record(s source, resourceVersion uint64, keys []string) {
 			part = complete(resourceVersion)
 		}
 		c.at[s] = max(c.at[s], part)
-		e.source, e.part, e.version = s, c.at[s], c.at.String()
+		e.at, e.version = c.at, c.at.String()
 		if e.after != nil {
 			e.after.ResourceVersion = e.version
 		}
@@ -159,7 +170,9 @@ func (c *Cache) record(s source, resourceVersion uint64, keys []string) {
 	if len(c.log) > logged {
 		drop := len(c.log) - logged*3/4
 		for _, e := range c.log[:drop] {
-			c.since[e.source] = max(c.since[e.source], e.part|1)
+			for s, part := range e.at {
+				c.since[s] = max(c.since[s], part|1)
+			}
 		}
 		c.log, c.dropped = slices.Clone(c.log[drop:]), c.dropped+drop
 	}
@@ -277,6 +290,7 @@ func (c *Cache) index(key string, before, after *v1.AddressBlock) {
 
 func (c *Cache) setPod(key string, p pod) []string {
 	if c.pods[key] == p {
+		c.unknown = p == (pod{})
 		return nil
 	}
 	if c.pods[key] = p; p == (pod{}) {
@@ -287,6 +301,7 @@ func (c *Cache) setPod(key string, p pod) []string {
 
 func (c *Cache) setNetwork(key string, n *v1.Network) []string {
 	before := c.networks[key]
+	c.unknown = before == nil && n == nil
 	if c.networks[key] = n; n == nil {
 		delete(c.networks, key)
 	}

@@ -117,7 +117,48 @@ func TestContinueAtTheOtherReplica(t *testing.T) {
 	}
 	at := list(t, one, internalversion.ListOptions{}).ResourceVersion
 	got, _ := after(t, other, internalversion.ListOptions{ResourceVersion: at})
-	compare(t, got, "MODIFIED 10.1.0.2 web n1", "MODIFIED 10.1.0.3 db n1")
+	compare(t, got, "MODIFIED 10.1.0.2 web n1", "ADDED 10.1.0.3 db", "MODIFIED 10.1.0.3 db n1")
+}
+
+// The first replica has seen that an address is free, but not the node of its pod. The other one saw the node first,
+// so the client also gets the end of the address again.
+func TestNothingRemainsAtTheOtherReplica(t *testing.T) {
+	one, other := replica(t), replica(t)
+	for _, change := range []func(REST){ledger(20, "2 web"), ledger(30)} {
+		change(one)
+	}
+	for _, change := range []func(REST){ledger(20, "2 web"), scheduled(25, "web"), ledger(30)} {
+		change(other)
+	}
+	at := list(t, one, internalversion.ListOptions{}).ResourceVersion
+	got, _ := after(t, other, internalversion.ListOptions{ResourceVersion: at})
+	compare(t, got, "MODIFIED 10.1.0.2 web n1", "DELETED 10.1.0.2 web n1")
+}
+
+// A replica has no events from before its last list, and of the deletion of a pod that it never had.
+func TestNoWatchBeginsBeforeTheEvents(t *testing.T) {
+	r := REST{New()}
+	for s := range sources {
+		r.listed(s, 10, func() []string { return nil })
+		if s == blocks {
+			ledger(20, "2 web")(r)
+		}
+	}
+	refused := func(at version) bool {
+		w, err := r.Watch(t.Context(), &internalversion.ListOptions{ResourceVersion: at.String()})
+		if err == nil {
+			w.Stop()
+		}
+		return apierrors.IsResourceExpired(err)
+	}
+	if !refused(version{complete(10), complete(10), complete(10)}) || refused(r.at) {
+		t.Error("a watch from before the AddressBlock of version 20 would miss it")
+	}
+	before := r.at
+	r.apply(pods, 30, func() []string { return r.setPod("ns/other", pod{}) })
+	if !refused(before) || refused(r.at) {
+		t.Error("a watch from before the deletion of the pod would miss it")
+	}
 }
 
 // One write of the ledger changes three Addresses. A client that lost its connection after

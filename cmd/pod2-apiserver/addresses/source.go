@@ -156,7 +156,7 @@ func backdate(list runtime.Object) error {
 		return err
 	}
 	accessor, err := meta.ListAccessor(list)
-	if err == nil {
+	if err == nil && accessor.GetContinue() == "" { // later pages have newer objects
 		accessor.SetResourceVersion(strconv.FormatUint(newest, 10))
 	}
 	return err

@@ -69,6 +69,19 @@ func (v version) whole() version {
 	return v
 }
 
+// max has the larger parts of both.
+func (v version) max(other version) version {
+	for s, part := range other {
+		if part > v[s] {
+			v[s] = part
+		}
+	}
+	return v
+}
+
+// includes says whether a version has all changes of another one.
+func (v version) includes(other version) bool { return v.max(other) == v }
+
 // behind returns the first source of which a version lacks changes that another includes, or
 // "".
 func (v version) behind(other version) string {

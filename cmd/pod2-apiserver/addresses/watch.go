@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/util/flowcontrol"
 
 	view "github.com/pod2/pod2/cmd/pod2-apiserver/apis/view/v1alpha1"
 )
@@ -28,7 +30,9 @@ type watcher struct {
 	matches func(*view.Address) bool
 	// initial Addresses are sent first.
 	initial []*view.Address
-	// from is where the client continues, and next the next event to read.
+	// from is where the client continues, and next the next event to read. The client has the
+	// events before next. It may have some of those after it too, and gets them again: each has
+	// an Address that is made of all sources, and replicas see these in different orders.
 	from version
 	next int
 
@@ -63,7 +67,11 @@ func (r REST) Watch(ctx context.Context, options *internalversion.ListOptions) (
 		if behind := w.from.behind(r.since); behind != "" {
 			return nil, apierrors.NewResourceExpired(fmt.Sprintf("resourceVersion %s is too old: this replica no longer has all changes of %s since then: list Addresses again", options.ResourceVersion, behind))
 		}
-		w.next = r.dropped
+		first := slices.IndexFunc(r.log, func(e event) bool { return !w.from.includes(e.at) })
+		if first < 0 {
+			first = len(r.log)
+		}
+		w.next = r.dropped + first
 	}
 	go w.run(ctx, streamed, options.AllowWatchBookmarks)
 	return w, nil
@@ -93,6 +101,7 @@ func (w *watcher) run(ctx context.Context, streamed, bookmarked bool) {
 	if streamed && bookmarked && !send(watch.Bookmark, &view.Address{ObjectMeta: metav1.ObjectMeta{ResourceVersion: at, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}) {
 		return
 	}
+	flowcontrol.WatchInitialized(ctx) // from here on, the watch holds no seat of its priority level
 	due := time.NewTicker(bookmarks)
 	defer due.Stop()
 	sent := at
@@ -104,9 +113,6 @@ func (w *watcher) run(ctx context.Context, streamed, bookmarked bool) {
 			return
 		}
 		for _, e := range events {
-			if e.part <= w.from[e.source] {
-				continue
-			}
 			if kind, a := w.see(e); a != nil {
 				if sent = e.version; !send(kind, a) {
 					return

@@ -68,20 +68,23 @@ func (c contents) next(now time.Time, published []byte, host string, life lifeti
 	switch {
 	case !trusted:
 		return changed, "no usable certificate", changed.sign(now, host)
-	case !current && now.After(ca.Leaf.NotBefore.Add(life.overlap)) && bytes.Contains(published, c[caKey]):
+	case !current && now.After(ca.Leaf.NotBefore.Add(skew+life.overlap)) && bytes.Contains(published, c[caKey]):
 		return changed, "the APIService trusts the new CA", changed.sign(now, host)
 	case !current:
 		return c, "", nil
-	case c[oldCAKey] != nil && now.After(leaf.NotBefore.Add(life.overlap)):
+	case c[oldCAKey] != nil && now.After(leaf.NotBefore.Add(skew+life.overlap)):
 		delete(changed, oldCAKey)
 		return changed, "all replicas have the certificate of the new CA", nil
-	case c[oldCAKey] == nil && now.After(ca.Leaf.NotBefore.Add(life.whole/2)):
+	case c[oldCAKey] == nil && now.After(ca.Leaf.NotBefore.Add(skew+life.whole/2)):
 		fresh, err := newCA(now, life.whole)
 		changed[oldCAKey], changed[caKey], changed[caPrivateKey] = c[caKey], fresh[caKey], fresh[caPrivateKey]
 		return changed, "half of the CA's lifetime has passed", err
 	}
 	return c, "", nil
 }
+
+// skew is how much the clocks of replicas and API servers may differ.
+const skew = 5 * time.Minute
 
 // trusts returns whether a client that trusts these CAs accepts a certificate.
 func trusts(authorities []byte, certificate *x509.Certificate, now time.Time, host string) bool {
@@ -94,7 +97,7 @@ func trusts(authorities []byte, certificate *x509.Certificate, now time.Time, ho
 func newCA(now time.Time, life time.Duration) (contents, error) {
 	template := &x509.Certificate{
 		// Each CA has its own name, so verification tries the right one.
-		Subject: pkix.Name{CommonName: fmt.Sprintf("pod2-apiserver-ca@%d", now.UnixNano())}, NotBefore: now, NotAfter: now.Add(life),
+		Subject: pkix.Name{CommonName: fmt.Sprintf("pod2-apiserver-ca@%d", now.UnixNano())}, NotBefore: now.Add(-skew), NotAfter: now.Add(life),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	certificate, key, err := issue(template, template, nil)
@@ -108,7 +111,7 @@ func (c contents) sign(now time.Time, host string) error {
 		return fmt.Errorf("read the CA: %w", err)
 	}
 	c[certificateKey], c[privateKey], err = issue(&x509.Certificate{
-		Subject: pkix.Name{CommonName: host}, DNSNames: []string{host}, NotBefore: now, NotAfter: ca.Leaf.NotAfter,
+		Subject: pkix.Name{CommonName: host}, DNSNames: []string{host}, NotBefore: now.Add(-skew), NotAfter: ca.Leaf.NotAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, ca.Leaf, ca.PrivateKey)
 	return err

@@ -107,7 +107,7 @@ func (m *Manager) Run(ctx context.Context) {
 
 // Sync takes all steps that are due, and serves the certificate of the Secret.
 func (m *Manager) Sync(ctx context.Context) error {
-	for {
+	for range 10 { // more steps would be a fault, such as of a clock
 		secret, err := m.kube.CoreV1().Secrets(m.Namespace).Get(ctx, secretName, metav1.GetOptions{})
 		missing := apierrors.IsNotFound(err)
 		if err != nil && !missing {
@@ -138,6 +138,7 @@ func (m *Manager) Sync(ctx context.Context) error {
 			return err
 		}
 	}
+	return fmt.Errorf("%s changes again and again: compare the clocks of the nodes", m.Name())
 }
 
 // write creates the Secret by its fixed name, or updates the version that was read.

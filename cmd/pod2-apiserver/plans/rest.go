@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	view "github.com/pod2/pod2/cmd/pod2-apiserver/apis/view/v1alpha1"
@@ -27,13 +28,20 @@ import (
 // REST answers Pod2Plans. It reads with the rights of the server, so the right to create
 // Pod2Plans in a namespace includes the names of its pods, PersistentVolumeClaims and
 // addresses.
-type REST struct{ reconcile.Clients }
+type REST struct {
+	reconcile.Clients
+	// turn lets one plan run at a time: a large one needs much memory.
+	turn chan struct{}
+}
 
 var (
 	_ rest.Creater              = REST{} //nolint:misspell // a name of k8s.io/apiserver
 	_ rest.Scoper               = REST{}
 	_ rest.SingularNameProvider = REST{}
 )
+
+// New returns the storage of Pod2Plans.
+func New(clients reconcile.Clients) REST { return REST{clients, make(chan struct{}, 1)} }
 
 // New returns an empty Pod2Plan.
 func (REST) New() runtime.Object { return &view.Pod2Plan{} }
@@ -62,6 +70,12 @@ func (r REST) Create(ctx context.Context, object runtime.Object, validate rest.V
 	wanted, invalid := read(plan.Spec.Pod2.Raw, namespace)
 	if invalid != nil {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: view.SchemeGroupVersion.Group, Kind: "Pod2Plan"}, plan.Name, field.ErrorList{invalid})
+	}
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return nil, apierrors.NewTooManyRequests("other Pod2Plans are computed", 1)
 	}
 	now := time.Now()
 	present, err := reconcile.Get(ctx, "Pod2", r.Sample.SamplecrdV1().Pod2s(namespace), namespace, wanted.Name)
@@ -93,6 +107,14 @@ func read(raw []byte, namespace string) (*v1.Pod2, *field.Error) {
 		return nil, field.Required(at.Child("metadata", "name"), "name the Pod2")
 	case p.Namespace != "" && p.Namespace != namespace:
 		return nil, field.Invalid(at.Child("metadata", "namespace"), p.Namespace, "must be the namespace of the Pod2Plan")
+	}
+	// The bounds of the CRD, which the API server would check.
+	spec := at.Child("spec")
+	if n := ptr.Deref(p.Spec.Replicas, 1); n < 0 || n > 100_000 {
+		return nil, field.Invalid(spec.Child("replicas"), n, "must be from 0 to 100000")
+	}
+	if n := len(p.Spec.ReserveOrdinals); n > 1024 {
+		return nil, field.TooMany(spec.Child("reserveOrdinals"), n, 1024)
 	}
 	p.Namespace = namespace
 	v1.SetObjectDefaults_Pod2(p)
