@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 
 	"github.com/cilium/ebpf"
 
@@ -228,13 +229,23 @@ func (m *Maps) Read() (t tables.Tables, wires map[netip.Addr]tables.Wire, err er
 	return t, wires, errors.Join(errs[:]...)
 }
 
-// SetPlaces sets many entries with one system call. They are changes of tables.PlaceMap.
+// SetPlaces sets many entries, in any order. They are changes of tables.PlaceMap. Two system calls at once share
+// the kernel's work, which is most of the time of a first Sync.
 func (p *Programs) SetPlaces(changes []tables.Change) error {
 	keys, values := make([]placeKey, len(changes)), make([]placeValue, len(changes))
 	for i, c := range changes {
 		keys[i], values[i] = encodeKey(c.Place), encodePlace(c.PlaceValue)
 	}
-	if _, err := p.maps["places"].BatchUpdate(keys, values, nil); err != nil {
+	var errs [2]error
+	var calls sync.WaitGroup
+	half := len(changes) / 2
+	for i, part := range [][2]int{{0, half}, {half, len(changes)}} {
+		if from, to := part[0], part[1]; from < to {
+			calls.Go(func() { _, errs[i] = p.maps["places"].BatchUpdate(keys[from:to], values[from:to], nil) })
+		}
+	}
+	calls.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
 		return fmt.Errorf("set %d entries in the table of places: %w", len(changes), err)
 	}
 	return nil

@@ -88,3 +88,13 @@ func BenchmarkDiff(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkFill compares empty maps with 50,000 places.
+func BenchmarkFill(b *testing.B) {
+	want := joined(full()).Tables()
+	for b.Loop() {
+		if changes := Diff(Empty(), want); len(changes) != standing+1 {
+			b.Fatal(len(changes))
+		}
+	}
+}
