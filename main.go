@@ -56,8 +56,11 @@ func run(ctx context.Context, config *rest.Config, o *app.Options) error {
 	if err := app.WaitForAPI(ctx, clients.Kube.Discovery()); err != nil {
 		return err
 	}
-	serviceCIDRs, err := app.ServesServiceCIDRs(ctx, clients.Kube.Discovery())
+	serviceCIDRs, err := app.Serves(ctx, clients.Kube.Discovery(), app.ServiceCIDRs)
 	if err != nil {
+		return err
+	}
+	if _, err := app.Serves(ctx, clients.Kube.Discovery(), app.MutatingPolicies); err != nil {
 		return err
 	}
 

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
@@ -56,18 +58,34 @@ func WaitForAPI(ctx context.Context, server resourceLister) error {
 	return fmt.Errorf("gave up after %s: %w", apiWait, problem)
 }
 
-// ServesServiceCIDRs says whether the cluster has ServiceCIDRs, as Kubernetes 1.33 and
-// later do.
-func ServesServiceCIDRs(ctx context.Context, server resourceLister) (bool, error) {
-	version := networkingv1.SchemeGroupVersion.String()
-	list, err := server.ServerResourcesForGroupVersionWithContext(ctx, version)
-	switch {
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("ask the API server for the resources of %s: %w", version, err)
+// Optional is a resource that Pod2 uses if the cluster serves it.
+type Optional struct {
+	schema.GroupVersion
+	Resource string
+	// Since is the first version of Kubernetes that serves it by default. Without says which features need
+	// it, and how to do without.
+	Since, Without string
+}
+
+// Optional resources.
+var (
+	ServiceCIDRs = Optional{networkingv1.SchemeGroupVersion, "servicecidrs", "1.33",
+		"the controller does not know the addresses of Services: set --cluster-cidrs"}
+	MutatingPolicies = Optional{admissionv1.SchemeGroupVersion, "mutatingadmissionpolicies", "1.36",
+		"Sidecars have no effect, and a pod template with the annotation " + samplecrdv1.NetworksAnnotation + " needs the label and the gate: see docs/reference/compatibility.md"}
+)
+
+// Serves says whether the cluster has the resource. If not, the log names the features that need it.
+func Serves(ctx context.Context, server resourceLister, o Optional) (bool, error) {
+	list, err := server.ServerResourcesForGroupVersionWithContext(ctx, o.GroupVersion.String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("ask the API server for the resources of %s: %w", o.GroupVersion, err)
 	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "servicecidrs" }), nil
+	served := err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == o.Resource })
+	if !served {
+		klog.FromContext(ctx).Info("The cluster does not serve a resource", "resource", o.Resource, "groupVersion", o.GroupVersion.String(), "servedSince", o.Since, "without", o.Without)
+	}
+	return served, nil
 }
 
 // served are the resources that we watch, by group and version.

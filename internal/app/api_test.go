@@ -11,6 +11,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/test/journal"
@@ -84,21 +86,27 @@ func TestWaitForAPI(t *testing.T) {
 	}
 }
 
-func TestServesServiceCIDRs(t *testing.T) {
+func TestServes(t *testing.T) {
 	for _, test := range []struct {
 		name, resources string
 		err             error
-		want            bool
-		fails           bool
+		want            string
 	}{
-		{"Kubernetes 1.33", "ingresses servicecidrs networkpolicies", nil, true, false},
-		{"older", "ingresses networkpolicies", nil, false, false},
-		{"without the group", "", apierrors.NewNotFound(samplecrdv1.Resource(""), ""), false, false},
-		{"does not answer", "", errors.New("connection refused"), false, true},
+		{"Kubernetes 1.33", "ingresses servicecidrs networkpolicies", nil, "true, <nil>"},
+		{"older", "ingresses networkpolicies", nil, "false, <nil>: set --cluster-cidrs"},
+		{"without the group", "", apierrors.NewNotFound(samplecrdv1.Resource(""), ""), "false, <nil>: set --cluster-cidrs"},
+		{"does not answer", "", errors.New("connection refused"),
+			"false, ask the API server for the resources of networking.k8s.io/v1: connection refused"},
 	} {
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 		server := apiServer(func(time.Duration) (string, error) { return test.resources, test.err })
-		if got, err := ServesServiceCIDRs(t.Context(), server.since(time.Now())); got != test.want || (err != nil) != test.fails {
-			t.Errorf("%s: %t, %v", test.name, got, err)
+		served, err := Serves(klog.NewContext(t.Context(), logger), server.since(time.Now()), ServiceCIDRs)
+		got := fmt.Sprintf("%t, %v", served, err)
+		if strings.Contains(logger.GetSink().(ktesting.Underlier).GetBuffer().String(), "set --cluster-cidrs") {
+			got += ": set --cluster-cidrs"
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestAnOlderGenerationIsTriedAgain(t *testing.T) {
 		w.clock.SetTime(w.clock.Now().Add(lasting))
 	}
 	same(t, said(stored[*v1.Sidecar](w, "mesh").Status.Conditions, v1.ConditionReady),
-		"False Refused: the API server does not add generation 2 of the Sidecar to pods: apply artifacts/33-sidecars.yaml, and label the namespace: kubectl label namespace "+ns+" samplecrd.k8s.io/sidecars=enabled")
+		"False Refused: the API server does not add generation 2 of the Sidecar to pods: apply artifacts/33-sidecars.yaml (Kubernetes 1.36 or newer), and label the namespace: kubectl label namespace "+ns+" samplecrd.k8s.io/sidecars=enabled")
 }
 
 func TestPodsWakeTheirSidecars(t *testing.T) {

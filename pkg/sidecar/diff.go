@@ -142,6 +142,6 @@ func Accepts(s State, answer *corev1.Pod) string {
 	if Generations(answer)[s.Sidecar.Name] == s.Sidecar.Generation {
 		return ""
 	}
-	return fmt.Sprintf("the API server does not add generation %d of the Sidecar to pods: apply artifacts/33-sidecars.yaml, and label the namespace: kubectl label namespace %s %s=enabled",
+	return fmt.Sprintf("the API server does not add generation %d of the Sidecar to pods: apply artifacts/33-sidecars.yaml (Kubernetes 1.36 or newer), and label the namespace: kubectl label namespace %s %s=enabled",
 		s.Sidecar.Generation, s.Sidecar.Namespace, v1.SidecarsLabel)
 }
