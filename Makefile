@@ -58,6 +58,14 @@ apiserver: ## Build bin/pod2-apiserver, the optional aggregated API server (thre
 integration: cluster-tools build apiserver ## Run the tests on a real control plane that they start and remove
 	go test -tags=integration -count=1 -timeout=20m -parallel=8 ./test/integration
 
+.PHONY: smoke
+smoke: cluster-tools build ## Install Pod2 on a local control plane, use it and uninstall it (K8S=1.33: on that version)
+	K8S=$(K8S) go test -tags=integration,smoke -count=1 -timeout=5m ./test/integration -run '^TestSmoke$$'
+
+.PHONY: test-versions
+test-versions: ## Run the integration tests on each supported version of Kubernetes, and print the results (two hours)
+	@hack/test-versions.sh
+
 .PHONY: e2e
 e2e: ## Run the tests on three real kubelets, in temporary namespaces (root on Linux; otherwise skipped)
 	@test/e2e/e2e.sh test
@@ -206,11 +214,15 @@ bin/hugo: hack/hugo/go.mod hack/hugo/go.sum
 ### The local control plane: hack/localcluster.sh says what it is and which variables `up` reads
 
 .PHONY: cluster-tools
-cluster-tools: bin/.cluster-tools ## Build the local control plane from Go modules (about 7 minutes, once)
+cluster-tools: bin/.cluster-tools $(if $(K8S),$(if $(wildcard hack/localcluster/$(K8S)/go.mod),bin/.kubernetes-$(K8S))) ## Build the local control plane from Go modules (about 7 minutes, once; K8S=1.33: also that version)
 
 # The stamp is newer than these files if and only if the binaries were built from them.
 bin/.cluster-tools: hack/localcluster/go.mod hack/localcluster/go.sum hack/coredns/go.mod hack/coredns/go.sum hack/coredns/main.go
 	@hack/localcluster.sh tools
+	@touch $@
+
+bin/.kubernetes-%: hack/localcluster/%/go.mod hack/localcluster/%/go.sum
+	@K8S=$* hack/localcluster.sh tools
 	@touch $@
 
 .PHONY: cluster-up

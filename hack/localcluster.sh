@@ -4,8 +4,12 @@
 #
 #   hack/localcluster.sh tools        build the binaries into bin/ from the Go modules of hack/localcluster/go.mod, and
 #                                     CoreDNS, which tests use, from those of hack/coredns
+#   hack/localcluster.sh version      print the version of Kubernetes
 #   hack/localcluster.sh up [DIR]     start a control plane and wait until it accepts pods; then DIR/kubeconfig exists
 #   hack/localcluster.sh down [DIR]   stop it and remove everything that `up` made
+#
+# With K8S=1.33, `tools` builds the components of that version into bin/1.33 instead, from hack/localcluster/1.33/go.mod, and
+# `up` runs them with the other programs of bin/.
 #
 # DIR defaults to .localcluster of this checkout. `up` reads these variables:
 #   NODES=4             KWOK nodes; each takes 110 pods
@@ -25,15 +29,22 @@ die() {
   exit 1
 }
 
+# The folder below $module and $bin with the components of Kubernetes: none for the version that all tests use.
+other=
+if [[ -n ${K8S:-} ]] && ! grep -q "k8s.io/kubernetes v$K8S\\." "$module/go.mod"; then
+  other=/$K8S
+  [[ -f $module$other/go.mod ]] || die "no Kubernetes $K8S in $module: choose one of its folders"
+fi
+
 kube_version() {
-  awk '$1 == "k8s.io/kubernetes" { print $2 }' "$module/go.mod"
+  sed --quiet 's|.*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' "$module$other/go.mod"
 }
 
 tools() {
   local version major minor ticker
   version=$(kube_version)
   IFS=. read -r major minor _ <<<"${version#v}"
-  echo "Building Kubernetes $version, etcd, KWOK and CoreDNS into $bin from Go modules:"
+  echo "Building Kubernetes $version${other:-", etcd, KWOK and CoreDNS"} into $bin$other from Go modules:"
   echo "about seven minutes and 490 MB the first time, then seconds with Go's build cache."
   (while sleep 20 &>/dev/null; do echo "  still building, $SECONDS s so far"; done) &
   ticker=$!
@@ -41,13 +52,15 @@ tools() {
   trap "kill $ticker" EXIT
   # Binaries without version information report v0.0.0, and kubectl and kwokctl do not work with that.
   local set="-X k8s.io/component-base/version.git"
-  cd -- "$module"
-  CGO_ENABLED=0 go build -o "$bin/" -trimpath \
+  cd -- "$module$other"
+  CGO_ENABLED=0 go build -o "$bin$other/" -trimpath \
     -ldflags "-s -w ${set}Version=$version ${set}Major=$major ${set}Minor=$minor" tool ||
-    die "cannot build the tools of $module, see above; the first build needs GOPROXY to download modules"
-  cd -- "$root/hack/coredns"
-  CGO_ENABLED=0 go build -o "$bin/" -trimpath -ldflags "-s -w" . ||
-    die "cannot build CoreDNS in $root/hack/coredns, see above; the first build needs GOPROXY to download modules"
+    die "cannot build the tools of $module$other, see above; the first build needs GOPROXY to download modules"
+  if [[ -z $other ]]; then
+    cd -- "$root/hack/coredns"
+    CGO_ENABLED=0 go build -o "$bin/" -trimpath -ldflags "-s -w" . ||
+      die "cannot build CoreDNS in $root/hack/coredns, see above; the first build needs GOPROXY to download modules"
+  fi
   echo "Built in $SECONDS s."
 }
 
@@ -114,6 +127,7 @@ up() {
     return
   fi
   [[ -x $bin/kwokctl && -x $bin/kubectl ]] || die "cannot find kwokctl and kubectl in $bin: run \`make -B cluster-tools\`"
+  [[ -x $bin$other/kube-apiserver ]] || die "cannot find kube-apiserver in $bin$other: run \`make cluster-tools K8S=$K8S\`"
   local nodes=${NODES:-4} options=() audit
   [[ $nodes =~ ^[0-9]+$ ]] || die "NODES=$nodes: must be a number, 0 or more"
   down # removes the rest of an earlier `up` after a crash, a reboot or a kill
@@ -162,8 +176,8 @@ up() {
   "$work/kwokctl" create cluster --name=pod2 --kubeconfig= --timeout=2m --wait=1m \
     --config="$module/kwokctl.yaml" --config="$module/stages/nodes.yaml" --config="$module/stages/pods.yaml" \
     --config="$module/stages/volumes.yaml" \
-    --etcd-binary="$bin/server" --kube-apiserver-binary="$bin/kube-apiserver" \
-    --kube-controller-manager-binary="$bin/kube-controller-manager" --kube-scheduler-binary="$bin/kube-scheduler" \
+    --etcd-binary="$bin/server" --kube-apiserver-binary="$bin$other/kube-apiserver" \
+    --kube-controller-manager-binary="$bin$other/kube-controller-manager" --kube-scheduler-binary="$bin$other/kube-scheduler" \
     --kwok-controller-binary="$bin/kwok" "${options[@]}" &>"$work/kwokctl.log"
   if ((nodes > 0)); then
     # Networks must not overlap addresses of Nodes. KWOK's default, 10.0.0.0/24 and so on, is in use by tests and examples.
@@ -188,6 +202,7 @@ up() {
 
 case ${1:-} in
 tools) tools ;;
+version) kube_version ;;
 up | down)
   [[ -r /proc/self/cmdline && -n $(command -v flock) ]] || die "this needs Linux: it uses /proc and flock"
   dir=$(realpath -m -- "${2:-$root/.localcluster}")
@@ -205,5 +220,5 @@ up | down)
   fi
   "$1" 9<&-
   ;;
-*) die "usage: hack/localcluster.sh tools | up [DIR] | down [DIR]" ;;
+*) die "usage: hack/localcluster.sh tools | version | up [DIR] | down [DIR]" ;;
 esac

@@ -13,6 +13,9 @@ import (
 // a request, and the pods of other tests have gate and label anyway.
 func admissionPolicy(t *testing.T, namespace string) {
 	t.Helper()
+	if !mutatingPolicies() {
+		t.Skip("the API server does not serve MutatingAdmissionPolicy")
+	}
 	install(t)
 	probe := workloadPod("probe", "blue")
 	eventually(t, "the admission policy is in force", func(ctx context.Context) (string, error) {
