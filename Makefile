@@ -62,6 +62,10 @@ integration: cluster-tools build apiserver ## Run the tests on a real control pl
 smoke: cluster-tools build ## Install Pod2 on a local control plane, use it and uninstall it (K8S=1.33: on that version)
 	K8S=$(K8S) go test -tags=integration,smoke -count=1 -timeout=5m ./test/integration -run '^TestSmoke$$'
 
+.PHONY: upgrade-test
+upgrade-test: cluster-tools build ## Upgrade a standing system from the previous version, downgrade it, and upgrade it again (needs the git history; two minutes)
+	go test -tags=integration,upgrade -count=1 -timeout=15m ./test/integration -run '^TestUpgrade$$'
+
 .PHONY: test-versions
 test-versions: ## Run the integration tests on each supported version of Kubernetes, and print the results (two hours)
 	@hack/test-versions.sh
