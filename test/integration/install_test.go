@@ -35,24 +35,32 @@ func install(t *testing.T) {
 	if installation.there {
 		return
 	}
-	args := []string{"apply", "-f", filepath.Join(root, "crd")}
-	files, err := filepath.Glob(filepath.Join(root, "artifacts/*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no artifacts: %v", err)
-	}
-	for _, file := range files {
-		if base := filepath.Base(file); mutatingPolicies() || base != "30-admission-policy.yaml" && base != "33-sidecars.yaml" {
-			args = append(args, "-f", file)
-		}
-	}
+	args := append([]string{"apply"}, manifests(t)...)
 	if out, err := kubectl(args...); err != nil {
 		t.Fatalf("apply: %v\n%s", err, out)
 	}
 	installation.there = true
 }
 
+// manifests are the flags of kubectl that name crd/ and artifacts/. On a version of Kubernetes before
+// 1.36, docs/reference/compatibility.md leaves out two files.
+func manifests(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "artifacts/*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no artifacts: %v", err)
+	}
+	flags := []string{"-f", filepath.Join(root, "crd")}
+	for _, file := range files {
+		if base := filepath.Base(file); mutatingPolicies() || base != "30-admission-policy.yaml" && base != "33-sidecars.yaml" {
+			flags = append(flags, "-f", file)
+		}
+	}
+	return flags
+}
+
 // mutatingPolicies says whether the API server serves the kind of 30-admission-policy.yaml
-// and 33-sidecars.yaml, as Kubernetes 1.36 does. Without it, they are left out.
+// and 33-sidecars.yaml, as Kubernetes 1.36 does.
 var mutatingPolicies = sync.OnceValue(func() bool {
 	_, err := mapper.RESTMapping(schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"}, "v1")
 	return err == nil

@@ -3,7 +3,7 @@
 package integration
 
 import (
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,7 +53,8 @@ func TestSmoke(t *testing.T) {
 	if log := c.log.String(); strings.Contains(log, "forbidden") {
 		t.Errorf("the controller was refused:\n%s", grep(log, "forbidden"))
 	}
-	run(t, "", "delete", "--ignore-not-found", "--timeout="+patience.String(), "-f", filepath.Join(root, "artifacts"), "-f", filepath.Join(root, "crd"))
+	crds, rest := manifests(t)[:2], manifests(t)[2:] // the policies before the CRDs
+	run(t, "", slices.Concat([]string{"delete", "--ignore-not-found", "--timeout=" + patience.String()}, rest, crds)...)
 	create(t, ns, strings.Replace(workloadPod("plain", "blue"), "samplecrd.k8s.io/networks", "example.com/note", 1))
 	waitReady(t, ns, "pod/plain") // nothing of Pod2 is left on the path of a pod
 }
