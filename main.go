@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/pod2/pod2/internal/app"
+	"github.com/pod2/pod2/internal/version"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
@@ -43,7 +44,7 @@ func run(ctx context.Context, config *rest.Config, o *app.Options) error {
 	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Starting", "version", app.Version(), "apiServer", config.Host, "namespace", o.Namespace)
+	klog.FromContext(ctx).Info("Starting", "version", version.String(), "apiServer", config.Host, "namespace", o.Namespace)
 
 	health := app.NewHealth(ctx)
 	health.Await("the API of " + samplecrdv1.GroupName)

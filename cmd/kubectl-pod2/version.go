@@ -2,9 +2,10 @@ package main
 
 import (
 	"fmt"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pod2/pod2/internal/version"
 )
 
 func newVersion(t *tool) *cobra.Command {
@@ -21,7 +22,7 @@ kubectl pod2 version --client`),
 	}
 	cmd.Flags().BoolVar(&client, "client", client, "Print the version of the plugin only. Needs no cluster.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		fmt.Fprintf(t.Out, "Plugin Version: %s\n", pluginVersion(debug.ReadBuildInfo()))
+		fmt.Fprintf(t.Out, "Plugin Version: %s\n", version.String())
 		if client {
 			return nil
 		}
@@ -37,13 +38,4 @@ kubectl pod2 version --client`),
 		return nil
 	}
 	return cmd
-}
-
-// pluginVersion is the version of the main module: a tag, a pseudo-version with the
-// commit, or "(devel)" for a build without version control.
-func pluginVersion(info *debug.BuildInfo, ok bool) string {
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
 }

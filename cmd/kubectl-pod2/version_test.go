@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -11,10 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	pod2version "github.com/pod2/pod2/internal/version"
 )
 
 func TestVersion(t *testing.T) {
-	plugin := "Plugin Version: " + pluginVersion(debug.ReadBuildInfo()) + "\n"
+	plugin := "Plugin Version: " + pod2version.String() + "\n"
 	w := newWorld(t)
 	w.kube.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: "v1.36.7"}
 	requireText(t, w.run("version"), plugin+"Server Version: v1.36.7\n")
@@ -26,21 +27,6 @@ func TestVersion(t *testing.T) {
 	})
 	requireText(t, w.run("version"), plugin+"! get the version of the API server: connection refused\n")
 	requireText(t, w.run("version", "--client"), plugin)
-}
-
-func TestPluginVersion(t *testing.T) {
-	for _, tt := range []struct {
-		info *debug.BuildInfo
-		want string
-	}{
-		{&debug.BuildInfo{Main: debug.Module{Version: "v0.1.0"}}, "v0.1.0"},
-		{&debug.BuildInfo{}, "(devel)"},
-		{nil, "(devel)"},
-	} {
-		if got := pluginVersion(tt.info, tt.info != nil); got != tt.want {
-			t.Errorf("the version of %v is %s, want %s", tt.info, got, tt.want)
-		}
-	}
 }
 
 // The help of each command has two to four examples, which are commands that exist.

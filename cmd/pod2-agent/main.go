@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/pod2/pod2/internal/serving"
+	"github.com/pod2/pod2/internal/version"
 	"github.com/pod2/pod2/pkg/agent/cni"
 	"github.com/pod2/pod2/pkg/agent/kernel"
 	"github.com/pod2/pod2/pkg/agent/node"
@@ -48,6 +49,9 @@ func command(args []string, stdout, stderr io.Writer) int {
 			"  %s status [ports|places|networks|nodes|drops]    prints the tables of the programs, or a summary\n"+
 			"  %s trace [NAMESPACE/]POD ADDRESS    says where the programs take a packet of a pod of this node\n\nFlags:\n%s",
 			programName, programName, programName, programName, programName, o.flags().FlagUsagesWrapped(100))
+		return 0
+	case o.showVersion:
+		fmt.Fprintln(stdout, programName, version.String())
 		return 0
 	}
 	if len(o.command) > 0 {
@@ -88,7 +92,7 @@ func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("Starting", "node", o.node, "vxlanPort", o.vxlanPort, "transit", o.transit)
+	logger.Info("Starting", "version", version.String(), "node", o.node, "vxlanPort", o.vxlanPort, "transit", o.transit)
 
 	wake, metrics := newAlarm(), k8smetrics.NewKubeRegistry()
 	var a *agent

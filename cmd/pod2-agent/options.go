@@ -37,7 +37,7 @@ type options struct {
 
 	metricsAddress, healthAddress string
 
-	help bool
+	help, showVersion bool
 	// command and its arguments; empty to run the agent.
 	command []string
 }
@@ -58,6 +58,8 @@ func parseOptions(args []string) (*options, error) {
 		return o, nil
 	case err != nil:
 		return nil, err
+	case o.showVersion:
+		return o, nil
 	case flags.NArg() > 0:
 		o.command = flags.Args()
 		takes, known := commands[o.command[0]]
@@ -103,6 +105,9 @@ func (o *options) flags() *pflag.FlagSet {
 		"host:port of /metrics, over plain HTTP. 0 disables it.")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
 		"host:port of /healthz and /readyz. 0 disables them.")
+
+	fs.BoolVar(&o.showVersion, "version", o.showVersion,
+		"Print the version and exit.")
 
 	var klogFlags flag.FlagSet
 	klogflags.Init(&klogFlags)

@@ -33,6 +33,7 @@ import (
 	"github.com/pod2/pod2/cmd/pod2-apiserver/certificates"
 	"github.com/pod2/pod2/cmd/pod2-apiserver/openapi"
 	"github.com/pod2/pod2/cmd/pod2-apiserver/plans"
+	pod2version "github.com/pod2/pod2/internal/version"
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
 	"github.com/pod2/pod2/pkg/reconcile"
 )
@@ -69,7 +70,7 @@ func main() {
 	}
 	f.serving.HTTP2MaxStreamsPerConnection = 1000 // kube-apiserver sends the requests of all users through few connections
 	cmd := &cobra.Command{
-		Use: name, Args: cobra.NoArgs, SilenceUsage: true,
+		Use: name, Version: pod2version.String(), Args: cobra.NoArgs, SilenceUsage: true,
 		Short: "Serve the API group view.samplecrd.k8s.io behind kube-apiserver",
 		RunE: func(*cobra.Command, []string) error {
 			if err := logsapi.ValidateAndApply(f.logs, nil); err != nil {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pod2/pod2/internal/version"
 	"github.com/pod2/pod2/pkg/agent/cni"
 )
 
@@ -28,6 +29,9 @@ func command(args []string) error {
 	flags.SetOutput(io.Discard)
 	var dir, socket string
 	switch args[0] {
+	case "--version":
+		fmt.Println(plugin, version.String())
+		return nil
 	case "install":
 		flags.StringVar(&dir, "to", "", "")
 	case "uninstall":

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/pod2/pod2/internal/version"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
@@ -36,7 +37,7 @@ func restConfig(o *Options) (*rest.Config, error) {
 	} else if config, err = clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig); err != nil {
 		return nil, fmt.Errorf("read --kubeconfig=%q (--master=%q): %w", o.kubeconfig, o.master, err)
 	}
-	config.UserAgent = programName + "/" + Version()
+	config.UserAgent = programName + "/" + version.String()
 	config.QPS = -1 // NewClients sets the limit
 	return config, nil
 }

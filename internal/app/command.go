@@ -9,11 +9,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+
+	"github.com/pod2/pod2/internal/version"
 )
 
 const programName = "pod2-controller"
@@ -31,7 +32,7 @@ func Command(args []string, stdout, stderr io.Writer, run func(context.Context, 
 		fmt.Fprintf(stdout, "%s runs the Networks, Pod2s and CronTabs of a cluster.\n\nFlags:\n%s", programName, o.flags().FlagUsagesWrapped(100))
 		return 0
 	case o.version:
-		fmt.Fprintln(stdout, programName, Version())
+		fmt.Fprintln(stdout, programName, version.String())
 		return 0
 	}
 	defer klog.Flush()
@@ -48,15 +49,4 @@ func Command(args []string, stdout, stderr io.Writer, run func(context.Context, 
 		return 1
 	}
 	return 0
-}
-
-// Version is the version that the go command recorded: a tag, or a pseudo-version with
-// the commit. It has "+dirty" if the tree had changes, and is "devel" if none was
-// recorded (go run).
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "devel"
-	}
-	return info.Main.Version
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/pod2/pod2/internal/version"
 )
 
 func TestBadCommandLines(t *testing.T) {
@@ -41,8 +43,8 @@ func TestHelpAndVersion(t *testing.T) {
 		{"--help", "pod2-controller runs the Networks, Pod2s and CronTabs of a cluster.\n"},
 		{"--help", "--kubeconfig string"},
 		{"-h", "--leader-elect-resource-namespace string"},
-		{"--version", "pod2-controller " + Version() + "\n"},
-		{"--version --workers=0", "pod2-controller " + Version() + "\n"},
+		{"--version", "pod2-controller " + version.String() + "\n"},
+		{"--version --workers=0", "pod2-controller " + version.String() + "\n"},
 	} {
 		var stdout, stderr bytes.Buffer
 		if code := Command(strings.Fields(test.args), &stdout, &stderr, nil); code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), test.want) {
