@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// capabilities are the only two that the agent needs of a privileged container's many:
+// capabilities are the only two that the agent needs, and the DaemonSet lists:
 //
 //	CAP_NET_ADMIN   links, addresses, routes, nftables and sysctls below net
 //	CAP_SYS_ADMIN   to load programs and pin their maps; to enter the network namespaces of pods
@@ -23,6 +23,10 @@ func dropCapabilities() error {
 	var errs []error
 	for c := range unix.CAP_LAST_CAP + 1 {
 		if capabilities>>c&1 != 0 {
+			continue
+		}
+		// The DaemonSet gives no others, and then not the capability to drop one.
+		if has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0); err == nil && has == 0 {
 			continue
 		}
 		// A kernel that is older than the list does not know its last ones: EINVAL.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,12 +21,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pod2/pod2/internal/serving"
+	"github.com/pod2/pod2/pkg/agent/sysctl"
 )
 
 // manifest returns the objects of a kind in artifacts/agent/daemonset.yaml.
 func manifest[T any](t *testing.T, kind string) []T {
 	t.Helper()
-	content, err := os.ReadFile("../../artifacts/agent/daemonset.yaml")
+	return manifestOf[T](t, "daemonset.yaml", kind)
+}
+
+func manifestOf[T any](t *testing.T, file, kind string) []T {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("../../artifacts/agent", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +107,28 @@ func TestMounts(t *testing.T) {
 agent: /run/netns at /run/netns HostToContainer
 agent: /run/pod2-agent at /run/pod2-agent None
 agent: /sys/fs/bpf at /sys/fs/bpf HostToContainer
+agent: /proc/sys/net at /host/proc/sys/net None
 `; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The agent is not privileged: it gets the two capabilities that it keeps, and no others. The clean-up has the same.
+func TestCapabilitiesOfManifests(t *testing.T) {
+	agent := manifest[appsv1.DaemonSet](t, "DaemonSet")[0].Spec.Template.Spec.Containers[0]
+	cleanUp := manifestOf[appsv1.DaemonSet](t, "cleanup/daemonset.yaml", "DaemonSet")[0].Spec.Template.Spec.InitContainers[1]
+	for _, c := range []corev1.Container{agent, cleanUp} {
+		s := c.SecurityContext
+		if got, want := fmt.Sprintf("%v %v %v %v %v %v", ptr.Deref(s.Privileged, false), s.Capabilities, *s.RunAsUser, *s.ReadOnlyRootFilesystem, s.AppArmorProfile.Type, s.SELinuxOptions.Type),
+			"false &Capabilities{Add:[NET_ADMIN SYS_ADMIN],Drop:[ALL],} 0 true Unconfined spc_t"; got != want {
+			t.Errorf("%s: got %s, want %s", c.Name, got, want)
+		}
+	}
+	if capabilities != 1<<unix.CAP_NET_ADMIN|1<<unix.CAP_SYS_ADMIN {
+		t.Errorf("the agent keeps other capabilities than the manifests list: %b", capabilities)
+	}
+	if !strings.Contains(mounts(manifest[appsv1.DaemonSet](t, "DaemonSet")[0].Spec.Template.Spec), "agent: /proc/sys/net at "+sysctl.Mounted+" ") {
+		t.Errorf("%s is not mounted", sysctl.Mounted)
 	}
 }
 

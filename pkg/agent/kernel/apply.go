@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/sysctl"
 )
 
 // Kernel is the kernel of one node.
@@ -157,16 +158,16 @@ func isPair(ends [2]netlink.Link) bool {
 
 // route the transit addresses of a family, and let the node forward packets of this family.
 func (w *worker) route(index int, transit netip.Prefix) {
-	sysctl, family, ip := "net.ipv4.ip_forward", netlink.FAMILY_V4, "ip"
+	forwarding, family, ip := "net/ipv4/ip_forward", netlink.FAMILY_V4, "ip"
 	if transit.Addr().Is6() {
-		sysctl, family, ip = "net.ipv6.conf.all.forwarding", netlink.FAMILY_V6, "ip -6"
+		forwarding, family, ip = "net/ipv6/conf/all/forwarding", netlink.FAMILY_V6, "ip -6"
 	}
-	path := "/proc/sys/" + strings.ReplaceAll(sysctl, ".", "/") // of the namespace of the thread that opens it
-	value, err := os.ReadFile(path)
+	name := strings.ReplaceAll(forwarding, "/", ".")
+	value, err := sysctl.Read(forwarding)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without the family
-		w.err = errors.Join(w.err, fmt.Errorf("read sysctl %s: %w", sysctl, err))
+		w.err = errors.Join(w.err, fmt.Errorf("read sysctl %s: %w", name, err))
 	}
-	w.do(strings.TrimSpace(string(value)) != "1", dataplane.KindSysctl, "sysctl -w "+sysctl+"=1", func() error { return os.WriteFile(path, []byte("1"), 0o644) })
+	w.do(value != "1", dataplane.KindSysctl, "sysctl -w "+name+"=1", func() error { return sysctl.Write(forwarding, "1") })
 	route := &netlink.Route{LinkIndex: index, Dst: ipNet(transit), Protocol: unix.RTPROT_STATIC, Table: unix.RT_TABLE_MAIN}
 	if transit.Addr().Is4() {
 		route.Scope = netlink.SCOPE_LINK

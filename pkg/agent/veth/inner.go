@@ -15,6 +15,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/agent/sysctl"
 )
 
 // inside runs f on a thread that is in the namespace. The thread ends with f.
@@ -70,13 +72,13 @@ func (p Pair) source() net.IP {
 
 // enableIPv6 on an interface of a pod whose runtime turned IPv6 off. It writes only if that is so.
 func enableIPv6(name string) error {
-	path := "/proc/sys/net/ipv6/conf/" + name + "/disable_ipv6"
-	value, err := os.ReadFile(path)
+	disabled := "net/ipv6/conf/" + name + "/disable_ipv6"
+	value, err := sysctl.Read(disabled)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the kernel of this node has no IPv6: %w", err)
 	}
-	if err == nil && len(value) > 0 && value[0] != '0' {
-		err = os.WriteFile(path, []byte("0"), 0o644)
+	if err == nil && value != "0" {
+		err = sysctl.Write(disabled, "0")
 	}
 	if err != nil {
 		return fmt.Errorf("turn on IPv6: %w", err)
