@@ -15,6 +15,29 @@ build: ## Build bin/pod2-controller, bin/pod2-agent, the CNI plugin bin/pod2-cni
 	@CGO_ENABLED=0 go build -trimpath -o bin/kubectl-pod2 ./cmd/kubectl-pod2
 	@cp hack/kubectl_complete-pod2 bin/
 
+# The variables of make release. PLATFORMS are OS/ARCH, separated by commas; all by default.
+VERSION ?= $(shell cat VERSION)
+REGISTRY ?=
+OUT ?= dist
+PLATFORMS ?=
+
+.PHONY: release
+release: release-tool ## Make dist/: images, manifests, charts, archives of the plugin and SBOMs (VERSION=v0.1.0; REGISTRY=... pushes the images)
+	@bin/release --root="$(CURDIR)" --version="$(VERSION)" --registry="$(REGISTRY)" --out="$(OUT)" $(if $(PLATFORMS),--platforms="$(PLATFORMS)")
+
+.PHONY: release-tool
+release-tool:
+	@CGO_ENABLED=0 go build -C hack/release -trimpath -o ../../bin/release .
+
+.PHONY: release-test
+release-test: ## Make two releases for this machine and linux/arm64 from two directories, and compare them; test hack/release
+	@hack/release/test.sh
+
+# The release that integration and end-to-end tests install.
+.PHONY: local-release
+local-release: release-tool
+	@bin/release --root="$(CURDIR)" --out=bin/dist --platforms=linux/$(shell go env GOARCH)
+
 .PHONY: demo
 demo: cluster-tools build ## Start a local cluster, show all features on it, and leave it running (DASHBOARD=1: open the dashboard)
 	@hack/demo.sh up
@@ -35,6 +58,7 @@ unit: ## Run the tests that need only Go
 	@bash -o pipefail -c "go test -timeout=30m -v -run '^($(harnesses)|TestModel)' . ./pkg/reconcile | grep -v '^ *=== '"
 	go test -C test/bench ./...
 	go test -C cmd/pod2-apiserver ./...
+	go test -C hack/release ./...
 	go test -C test/prose -count=1 ./...
 
 .PHONY: kernel-test
@@ -55,7 +79,7 @@ apiserver: ## Build bin/pod2-apiserver, the optional aggregated API server (thre
 
 # Tests mostly wait, so more of them run at once than there are cores.
 .PHONY: integration
-integration: cluster-tools build apiserver ## Run the tests on a real control plane that they start and remove
+integration: cluster-tools build apiserver local-release ## Run the tests on a real control plane that they start and remove
 	go test -tags=integration -count=1 -timeout=20m -parallel=8 ./test/integration
 
 .PHONY: smoke
@@ -181,6 +205,7 @@ lint: bin/.lint-tools ## Run golangci-lint and actionlint; .golangci.yml lists t
 	@cd test/bench && ../../bin/golangci-lint run --allow-parallel-runners ./...
 	@cd test/browser && ../../bin/golangci-lint run --allow-parallel-runners ./...
 	@cd cmd/pod2-apiserver && ../../bin/golangci-lint run --allow-parallel-runners ./...
+	@cd hack/release && ../../bin/golangci-lint run --allow-parallel-runners ./...
 	@cd test/prose && ../../bin/golangci-lint run --allow-parallel-runners ./...
 	@bin/actionlint -shellcheck= -pyflakes=
 

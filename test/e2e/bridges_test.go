@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // programs as docs/how-to/upgrade.md says, and back. Meanwhile pods of nodes of both kinds
 // reach each other and the world, and replicas keep their addresses.
 func TestMoveFromBridges(t *testing.T) {
-	checkout, tag := release()
+	checkout, tag := os.Getenv("E2E_BRIDGES"), bridges
 	ns := newNamespace(t, "move")
 	t.Cleanup(func() { run(t, ns, "delete", "daemonset", "daemon", "--timeout="+patience.String()) })
 	create(t, ns, moving)

@@ -162,16 +162,17 @@ multus() {
 JSON
 }
 
-# images writes one file with all images.
+# images writes one file with the images of the release and of the tests.
 images() {
   # pause also gets its name in the registry, for manifests that need a container without work.
   local list=("pause:e2e=$bin/e2e/pause,65535:65535" "registry.k8s.io/pause:3.10=$bin/e2e/pause,65535:65535"
-    "netprobe:e2e=$bin/e2e/netprobe"
-    "pod2-controller:latest=$bin/pod2-controller,65532:65532" "pod2-agent:latest=$bin/pod2-agent+$bin/pod2-cni")
+    "netprobe:e2e=$bin/e2e/netprobe")
   [[ -z ${E2E_BRIDGES:-} ]] || list+=("pod2-controller:bridges=$E2E_BRIDGES/bin/pod2-controller,65532:65532"
     "pod2-agent:bridges=$E2E_BRIDGES/bin/pod2-agent"
     "pod2-controller:programs=$bin/pod2-controller,65532:65532" "pod2-agent:programs=$bin/pod2-agent+$bin/pod2-cni")
-  "$bin/e2e/image" "$work/images.tar" "${list[@]}"
+  cp -r -- "$bin/dist/images" "$work/images"
+  "$bin/release" image "$work/images" "${list[@]}"
+  tar --create --file="$work/images.tar" --directory="$work/images" .
 }
 
 # import NAME imports the images once containerd of the node answers.
@@ -216,12 +217,12 @@ up() {
     [[ $name == hub ]] || await "the images of $name" imported "$name"
   done
   trap - EXIT INT TERM
-  echo "The cluster is up after $((SECONDS - began)) s: $nodes nodes, each with the images pause:e2e, netprobe:e2e, pod2-controller:latest and pod2-agent:latest."
+  echo "The cluster is up after $((SECONDS - began)) s: $nodes nodes, each with the images of bin/dist, pause:e2e and netprobe:e2e."
   printf 'Pod2 is not installed yet: follow docs/contributing/e2e.md#by-hand. To look around:\n\n  %s enter %s hub kubectl get nodes\n\n' "test/e2e/e2e.sh" "$dir"
 }
 
 imported() {
-  enter "$1" ctr --namespace k8s.io images list --quiet | grep -qx docker.io/library/pod2-agent:latest
+  enter "$1" ctr --namespace k8s.io images list --quiet | grep -qx docker.io/library/netprobe:e2e
 }
 
 abandon() {
@@ -264,7 +265,7 @@ run_tests() {
     echo "End-to-end tests: $reason: skipped"
     return
   fi
-  make --no-print-directory -C "$root" cluster-tools e2e-tools build
+  make --no-print-directory -C "$root" cluster-tools e2e-tools build local-release
   (cd "$root/test/e2e" && CGO_ENABLED=0 go test -c -tags="e2e${E2E_BRIDGES:+,bridges}" -o "$bin/e2e/e2e.test" .)
   if running; then
     test_binary "$@"

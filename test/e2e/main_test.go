@@ -23,7 +23,7 @@ const root = "../.."
 
 func TestMain(m *testing.M) {
 	code := 1
-	if err := install(release()); err != nil {
+	if err := install(); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 	} else {
 		code = m.Run()
@@ -31,33 +31,32 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// release returns the checkout to install and the tag of its images: this checkout, or the version
-// with bridges that test/e2e/move.sh built.
-func release() (checkout, tag string) {
-	if old := os.Getenv("E2E_BRIDGES"); old != "" {
-		return old, "bridges"
-	}
-	return root, "latest"
-}
+// released returns the path of a file of the release that `make local-release` makes.
+func released(file string) string { return filepath.Join(root, "bin/dist", file) }
 
-// install follows README.md: it applies crd/, artifacts/ and artifacts/agent. The nodes already
-// have the images.
-func install(checkout, tag string) error {
+// install follows docs/how-to/install.md: it applies one file of the release, which names the images by
+// digest. The nodes already have the images. For test/e2e/move.sh, it installs the version with bridges.
+func install() error {
 	if os.Getenv("E2E_DIR") == "" {
 		return fmt.Errorf("there is no cluster: run these tests with `make e2e` or `test/e2e/e2e.sh test`")
 	}
-	manifests, err := manifestsOf(checkout)
-	if err != nil {
-		return err
+	manifests, steps := "", [][]string{{"apply", "-f", released("install-dataplane.yaml")}}
+	if old := os.Getenv("E2E_BRIDGES"); old != "" {
+		text, err := manifestsOf(old)
+		if err != nil {
+			return err
+		}
+		manifests = strings.NewReplacer("controller:latest", "controller:bridges", "agent:latest", "agent:bridges").Replace(text)
+		steps = [][]string{
+			{"apply", "-f", filepath.Join(old, "crd")},
+			{"wait", "crd", "--all", "--for=condition=Established", "--timeout=60s"},
+			{"apply", "-f", "-"},
+		}
 	}
-	manifests = strings.NewReplacer("controller:latest", "controller:"+tag, "agent:latest", "agent:"+tag).Replace(manifests)
-	steps := [][]string{
-		{"apply", "-f", filepath.Join(checkout, "crd")},
-		{"wait", "crd", "--all", "--for=condition=Established", "--timeout=60s"},
-		{"apply", "-f", "-"},
+	steps = append(steps, [][]string{
 		{"rollout", "status", "--namespace=pod2-system", "deployment/pod2-controller", "--timeout=120s"},
 		{"rollout", "status", "--namespace=pod2-agent", "daemonset/pod2-agent", "--timeout=120s"},
-	}
+	}...)
 	for _, step := range steps {
 		out, err := kubectl(manifests, step...)
 		for end := time.Now().Add(patience); err != nil && step[0] == "wait" && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {

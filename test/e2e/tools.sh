@@ -37,9 +37,10 @@ unbuilt() {
     [[ " ${goals[*]} " == *" $goal "* ]] || goals+=("$goal")
   done < <(
     printf 'cluster-tools %s\n' kube-apiserver server kube-controller-manager kube-scheduler kubectl kwokctl coredns
-    printf 'e2e-tools e2e/%s\n' kubelet containerd containerd-shim-runc-v2 ctr runc plainrunc image netprobe nodecert nodenet pause \
+    printf 'e2e-tools e2e/%s\n' kubelet containerd containerd-shim-runc-v2 ctr runc plainrunc netprobe nodecert nodenet pause \
       networks-crd.yaml cni/{multus,bridge,static,ptp,host-local,loopback,macvlan}
     printf 'build %s\n' pod2-controller pod2-agent pod2-cni
+    printf 'local-release %s\n' release dist/install-dataplane.yaml
   )
   ((${#missing[@]})) || return
   printf -v list '%s, ' "${missing[@]}"

@@ -25,10 +25,10 @@ import (
 // data plane stays. The clean-up DaemonSet, with the agent's image, then removes all of it from
 // every node.
 func TestUninstallLeavesNothing(t *testing.T) {
-	agent, cleanup := filepath.Join(root, "artifacts/agent/daemonset.yaml"), filepath.Join(root, "artifacts/agent/cleanup/daemonset.yaml")
+	agent, cleanup := filepath.Join(root, "artifacts/agent/daemonset.yaml"), released("cleanup-dataplane.yaml")
 	ns := newNamespace(t, "uninstall")
 	t.Cleanup(func() { // for later tests
-		run(t, "", "apply", "-f", agent)
+		run(t, "", "apply", "-f", released("install-dataplane.yaml"))
 		run(t, "pod2-agent", "rollout", "status", "daemonset/pod2-agent", "--timeout="+patience.String())
 	})
 	create(t, ns, networks+alone("one", "node1", "blue@eth0")+alone("two", "node2", "blue@eth0"))

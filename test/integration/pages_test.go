@@ -22,7 +22,7 @@ var notRun = map[string]string{
 	"controller": "never ends: the tests of pages run the controller, with more flags",
 	"dashboard":  "serves until Ctrl-C: TestDashboard and make dashboard-test run it",
 	"drain":      "empties a node of all tests: make demo drains one",
-	"registry":   "needs docker and a registry",
+	"registry":   "needs a registry: TestImages of hack/release pushes to one",
 	"nodes":      "needs kubelets that run containers: test/e2e has the same steps",
 	"remove":     "ends the rest of the page: TestAPIServerIsAway and each test of pod2-apiserver do the same",
 	"aggregated": "KWOK runs no container: the test starts pod2-apiserver",
@@ -111,7 +111,7 @@ func TestInstallUpgradeUninstallPages(t *testing.T) {
 	dir := checkout(t)
 	startController(t, "", "--kubeconfig", asServiceAccount(t))
 	restoreCRDs(t)
-	runUserPage(t, "default", dir, "docs/how-to/install.md", "registry registry controller")
+	runUserPage(t, "default", dir, "docs/how-to/install.md", "registry controller")
 	runUserPage(t, "default", dir, "docs/how-to/upgrade.md", "bridges bridges bridges bridges bridges bridges")
 	runUserPage(t, "default", dir, "docs/how-to/uninstall.md", "nodes")
 	installation.there = false // no test runs beside this one
@@ -164,6 +164,9 @@ func checkout(t *testing.T) string {
 		if err := os.Symlink(filepath.Join(root, name), filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Symlink(filepath.Join(root, "bin/dist"), filepath.Join(dir, "dist")); err != nil { // of make local-release
+		t.Fatal(err)
 	}
 	return dir
 }

@@ -1,0 +1,411 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+	spdxjson "github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdxlib"
+	"sigs.k8s.io/yaml"
+)
+
+// newRelease with small files in place of the programs.
+func newRelease(t *testing.T, registry string) *release {
+	t.Helper()
+	dir := t.TempDir()
+	r := &release{options: &options{root: "../..", version: "v0.2.0", registry: registry, download: "https://example.com/d"}, bin: filepath.Join(dir, "bin"), out: filepath.Join(dir, "dist"), licenses: map[binary]licenses{}}
+	if err := os.MkdirAll(filepath.Join(r.out, "sbom"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range allPlatforms {
+		system, arch, _ := strings.Cut(text, "/")
+		p := platform{system, arch}
+		r.platforms = append(r.platforms, p)
+		for _, g := range of(p) {
+			b := binary{g.name, p}
+			r.licenses[b] = licenses{
+				[]module{{"example.com/a", "v1.0.0", "MIT"}, {own, "", "Apache-2.0"}, {"std", "1.26.0", "BSD-3-Clause"}},
+				[]file{{"licenses/example.com/a@v1.0.0/LICENSE", 0o644, []byte("MIT")}},
+			}
+			if err := os.MkdirAll(filepath.Dir(r.path(b)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(r.path(b), []byte(g.name+" "+text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return r
+}
+
+// The images in the layout and in a registry are the same: for two architectures, with the user, the programs and the
+// licenses, and nothing else.
+func TestImages(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	r := newRelease(t, host+"/pod2")
+	if err := r.images(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	local, err := layout.ImageIndexFromPath(filepath.Join(r.out, "images"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(local); err != nil {
+		t.Errorf("the layout: %v", err)
+	}
+	top, err := local.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, d := range top.Manifests {
+		reference := strings.Replace(d.Annotations["io.containerd.image.name"], host, "HOST", 1)
+		if strings.Contains(reference, "@") {
+			if reference != "HOST/pod2/"+strings.Split(strings.Split(reference, "/")[2], "@")[0]+"@"+d.Digest.String() {
+				t.Errorf("%s names %s", reference, d.Digest)
+			}
+			continue
+		}
+		tag, err := name.NewTag(d.Annotations["io.containerd.image.name"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		index, err := remote.Index(tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pushed, err := index.Digest(); err != nil || pushed != d.Digest {
+			t.Errorf("%s in the registry is %s (%v), in the layout %s", tag, pushed, err, d.Digest)
+		}
+		manifest, err := index.IndexManifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range manifest.Manifests {
+			img, err := index.Image(m.Digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := img.ConfigFile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			layers, err := img.Layers()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&got, "%s %s %s/%s user %s runs %v of %d layer:", reference, m.Platform, config.OS, config.Architecture, config.Config.User, config.Config.Entrypoint, len(layers))
+			for _, l := range layers {
+				content, err := l.Uncompressed()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range untar(t, content) {
+					fmt.Fprintf(&got, " %s", f)
+				}
+			}
+			fmt.Fprintln(&got)
+		}
+	}
+	license := "licenses/ 755 licenses/example.com/ 755 licenses/example.com/a@v1.0.0/ 755 licenses/example.com/a@v1.0.0/LICENSE 644 \"MIT\""
+	want := strings.NewReplacer("LICENSE", license).Replace(`HOST/pod2/pod2-controller:v0.2.0 linux/amd64 linux/amd64 user 65532:65532 runs [/pod2-controller] of 1 layer: pod2-controller 755 "pod2-controller linux/amd64" LICENSE
+HOST/pod2/pod2-controller:v0.2.0 linux/arm64 linux/arm64 user 65532:65532 runs [/pod2-controller] of 1 layer: pod2-controller 755 "pod2-controller linux/arm64" LICENSE
+HOST/pod2/pod2-agent:v0.2.0 linux/amd64 linux/amd64 user 0:0 runs [/pod2-agent] of 1 layer: pod2-agent 755 "pod2-agent linux/amd64" LICENSE pod2-cni 755 "pod2-cni linux/amd64"
+HOST/pod2/pod2-agent:v0.2.0 linux/arm64 linux/arm64 user 0:0 runs [/pod2-agent] of 1 layer: pod2-agent 755 "pod2-agent linux/arm64" LICENSE pod2-cni 755 "pod2-cni linux/arm64"
+HOST/pod2/pod2-apiserver:v0.2.0 linux/amd64 linux/amd64 user 65532:65532 runs [/pod2-apiserver] of 1 layer: pod2-apiserver 755 "pod2-apiserver linux/amd64" LICENSE
+HOST/pod2/pod2-apiserver:v0.2.0 linux/arm64 linux/arm64 user 65532:65532 runs [/pod2-apiserver] of 1 layer: pod2-apiserver 755 "pod2-apiserver linux/arm64" LICENSE
+`)
+	if got.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+	}
+}
+
+// untar prints each file with its mode and content. All have the same time and owner.
+func untar(t *testing.T, content io.Reader) (files []string) {
+	t.Helper()
+	for r := tar.NewReader(content); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !h.ModTime.Equal(epoch) || h.Uid != 0 || h.Gid != 0 {
+			t.Errorf("%s is of %s, user %d and group %d", h.Name, h.ModTime, h.Uid, h.Gid)
+		}
+		line := fmt.Sprintf("%s %o", h.Name, h.Mode)
+		if h.Typeflag == tar.TypeReg {
+			line += fmt.Sprintf(" %q", text)
+		}
+		files = append(files, line)
+	}
+}
+
+// addImages adds images of the tests to the layout.
+func TestAddImages(t *testing.T) {
+	r := newRelease(t, "")
+	if err := r.images(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(r.out, "images")
+	program := filepath.Join(t.TempDir(), "probe")
+	if err := os.WriteFile(program, []byte("probe"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), []string{"image", dir, "probe:e2e=" + program + ",1:1", "registry.k8s.io/pause:3.10=" + program}); err != nil {
+		t.Fatal(err)
+	}
+	index, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, d := range manifest.Manifests {
+		names = append(names, d.Annotations["io.containerd.image.name"])
+	}
+	if got, want := strings.Join(names, " "), "docker.io/library/pod2-controller:v0.2.0 docker.io/library/"+r.reference("pod2-controller")+
+		" docker.io/library/pod2-agent:v0.2.0 docker.io/library/"+r.reference("pod2-agent")+
+		" docker.io/library/pod2-apiserver:v0.2.0 docker.io/library/"+r.reference("pod2-apiserver")+" docker.io/library/probe:e2e registry.k8s.io/pause:3.10"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The manifest of krew has the sum, the platform and the program of each archive. An SBOM is a valid SPDX document of
+// all programs and modules.
+func TestArchives(t *testing.T) {
+	r := newRelease(t, "")
+	if err := errors.Join(r.images(t.Context()), r.archives(t.Context()), r.sums(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(r.out, "krew.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plugin krewPlugin
+	if err := yaml.UnmarshalStrict(text, &plugin); err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile(filepath.Join(r.out, "checksums.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range plugin.Spec.Platforms {
+		file := filepath.Base(p.URI)
+		if !strings.Contains(string(sums), p.SHA256+"  "+file+"\n") {
+			t.Errorf("checksums.txt lacks %s of %s:\n%s", p.SHA256, file, sums)
+		}
+		if p.URI != "https://example.com/d/v0.2.0/"+file {
+			t.Errorf("URI %s", p.URI)
+		}
+		got = append(got, fmt.Sprintf("%s/%s %s %s", p.Selector.MatchLabels["os"], p.Selector.MatchLabels["arch"], file, p.Bin))
+	}
+	if got, want := strings.Join(got, "\n"), `linux/amd64 kubectl-pod2_v0.2.0_linux_amd64.tar.gz kubectl-pod2
+linux/arm64 kubectl-pod2_v0.2.0_linux_arm64.tar.gz kubectl-pod2
+darwin/amd64 kubectl-pod2_v0.2.0_darwin_amd64.tar.gz kubectl-pod2
+darwin/arm64 kubectl-pod2_v0.2.0_darwin_arm64.tar.gz kubectl-pod2
+windows/amd64 kubectl-pod2_v0.2.0_windows_amd64.zip kubectl-pod2.exe
+windows/arm64 kubectl-pod2_v0.2.0_windows_arm64.zip kubectl-pod2.exe`; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	archive, err := os.ReadFile(filepath.Join(r.out, "kubectl-pod2_v0.2.0_linux_amd64.tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	zipped, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := ""
+	for _, f := range untar(t, zipped) {
+		names += strings.Join(strings.Fields(f)[:2], " ") + ", "
+	}
+	if want := "kubectl-pod2 755, kubectl_complete-pod2 755, LICENSE 644, licenses/ 755, licenses/example.com/ 755, licenses/example.com/a@v1.0.0/ 755, licenses/example.com/a@v1.0.0/LICENSE 644, "; names != want {
+		t.Errorf("the archive has\n%s\nwant\n%s", names, want)
+	}
+
+	files, err := filepath.Glob(filepath.Join(r.out, "sbom", "*.spdx.json"))
+	if err != nil || len(files) != 12 {
+		t.Errorf("%d SBOMs (%v), want 12: of three images for two platforms, and of six archives", len(files), err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := spdxjson.Read(bytes.NewReader(content))
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if err := spdxlib.ValidateDocument(doc); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		var packages []string
+		for _, p := range doc.Packages {
+			packages = append(packages, p.PackageName+" "+p.PackageVersion+" "+p.PackageLicenseDeclared)
+		}
+		if got, want := strings.Join(packages[len(packages)-2:], ", "), "example.com/a v1.0.0 MIT, std 1.26.0 BSD-3-Clause"; got != want && !strings.Contains(file, "agent") {
+			t.Errorf("%s has %s, want %s", file, got, want)
+		}
+	}
+}
+
+func TestPin(t *testing.T) {
+	reference := func(image string) string { return "r/" + image + "@sha256:0" }
+	for _, c := range []struct{ text, want, err string }{
+		{"  - image: pod2-agent:latest # pinned\n    image:\n      type: string\n", "  - image: r/pod2-agent@sha256:0 # pinned\n    image:\n      type: string\n", ""},
+		{"image: pod2-controller:latest", "image: r/pod2-controller@sha256:0", ""},
+		{"image: registry.k8s.io/pause:3.10", "image: registry.k8s.io/pause:3.10", ""},
+		{"image: pod2-agent:other", "", "images pod2-agent:other are not part of the release"},
+		{"image: pod2-new:latest", "", "images pod2-new:latest are not part of the release"},
+	} {
+		got, err := pin(c.text, reference)
+		if got != c.want || fmt.Sprint(err) != c.err && err != nil {
+			t.Errorf("%q: got %q, %v; want %q, %s", c.text, got, err, c.want, c.err)
+		}
+	}
+}
+
+func TestChart(t *testing.T) {
+	reference := func(image string) string { return "r/" + image + "@sha256:0" }
+	values := "image:\n  tag: \"\"\ncontroller:\n  replicas: 2\n  image: \"\"\nagent:\n  image: \"\"\n  mtu: 1500\npolicies:\n  image: \"\"\n"
+	want := "image:\n  tag: \"\"\ncontroller:\n  replicas: 2\n  image: r/pod2-controller@sha256:0\nagent:\n  image: r/pod2-agent@sha256:0\n  mtu: 1500\npolicies:\n  image: \"\"\n"
+	if got := string(pinValues([]byte(values), reference)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got, want := string(versionChart([]byte("apiVersion: v2\nname: pod2\nversion: 0.1.0\nappVersion: v0.1.0\n"), "v0.2.0")), "apiVersion: v2\nname: pod2\nversion: 0.2.0\nappVersion: v0.2.0\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A module without a license fails a release. A directory with a license of its own adds it.
+func TestGather(t *testing.T) {
+	dir := t.TempDir()
+	mit, err := os.ReadFile("testdata/MIT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		"a/LICENSE": string(mit), "a/pkg/third_party/NOTICE.md": "notice", "a/pkg/license.go": "package pkg", "a/pkg/third_party/deep/x.go": "",
+		"b/README": "", "std/LICENSE": "unknown words", "std/src/fmt/print.go": "",
+	} {
+		at := filepath.Join(dir, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	std := pkgModule{Path: "std", Version: "1.26.0", Dir: filepath.Join(dir, "std")}
+	a := &pkgModule{Path: "example.com/a", Version: "v1.0.0", Dir: filepath.Join(dir, "a")}
+	l, err := gather([]pkg{{Dir: filepath.Join(dir, "a/pkg/third_party/deep"), Module: a}, {Dir: filepath.Join(dir, "a/pkg"), Module: a}, {Dir: filepath.Join(dir, "std/src/fmt"), Standard: true}}, dir, std)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, f := range l.files {
+		files = append(files, f.path)
+	}
+	if got, want := fmt.Sprint(l.modules, files), "[{example.com/a v1.0.0 MIT} {std 1.26.0 NOASSERTION}] "+
+		"[licenses/example.com/a@v1.0.0/LICENSE licenses/example.com/a@v1.0.0/pkg/third_party/NOTICE.md licenses/std@1.26.0/LICENSE]"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	b := &pkgModule{Path: "example.com/b", Version: "v1.0.0", Dir: filepath.Join(dir, "b")}
+	if _, err := gather([]pkg{{Dir: b.Dir, Module: b}}, dir, std); err == nil || err.Error() != "module example.com/b v1.0.0 has no license file" {
+		t.Errorf("without a license: %v", err)
+	}
+}
+
+func TestBadCommandLines(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--version=0.1.0", "--version=0.1.0: must be a semantic version, such as v0.1.0"},
+		{"--root=none", "without --version: open none/VERSION: no such file or directory"},
+		{"--version=v1.0.0 --registry=https://r", "--registry=https://r: must be a registry with an optional path, such as registry.example.com/pod2"},
+		{"--version=v1.0.0 --platforms=linux", "--platforms=linux: must be OS/ARCH, such as linux/arm64"},
+		{"--version=v1.0.0 now", `unexpected arguments ["now"]: there are only flags`},
+		{"--version=v1.0.0 --out=" + filepath.Dir(file), "--out=" + filepath.Dir(file) + ": this directory is not a release, so it is not replaced"},
+	} {
+		if err := run(t.Context(), strings.Fields(c.args)); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, want %s", c.args, err, c.want)
+		}
+	}
+}
+
+// The release of the checkout is the version in VERSION.
+func TestVersionFile(t *testing.T) {
+	o, err := parse([]string{"--root=../.."})
+	if err != nil || len(o.platforms) != 6 {
+		t.Fatalf("%v, %v", o, err)
+	}
+	changes, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(changes), "\n## ["+strings.TrimPrefix(o.version, "v")+"] - ") {
+		t.Errorf("CHANGELOG.md has no section of %s", o.version)
+	}
+}
+
+// A program of another version fails the release.
+func TestStart(t *testing.T) {
+	r := newRelease(t, "")
+	r.platforms = []platform{{runtime.GOOS, runtime.GOARCH}}
+	for _, g := range programs {
+		if err := os.WriteFile(r.path(binary{g.name, r.platforms[0]}), []byte("#!/bin/sh\necho "+g.name+" ${X:-v0.2.0}\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.start(t.Context()); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("X", "v0.2.0-dirty")
+	if err := r.start(t.Context()); err == nil || !strings.Contains(err.Error(), "pod2-controller for linux/"+runtime.GOARCH+" does not print version v0.2.0") {
+		t.Errorf("of another version: %v", err)
+	}
+}
+
+func TestCanonical(t *testing.T) {
+	for _, c := range []struct{ name, want string }{
+		{"pause:e2e", "docker.io/library/pause:e2e"},
+		{"pod2/controller:1", "docker.io/pod2/controller:1"},
+		{"registry.k8s.io/pause:3.10", "registry.k8s.io/pause:3.10"},
+		{"localhost:5000/a/b:1", "localhost:5000/a/b:1"},
+	} {
+		if got := canonical(c.name); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}
