@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,6 +40,32 @@ func TestAgentRestartMovesNoPacket(t *testing.T) {
 			t.Errorf("%s to %s: %s", from, targets[from], got)
 		}
 	}
+}
+
+// The agent is not privileged, and turns on the node's forwarding when something turned it off: the node's /proc/sys/net is
+// mounted in its container.
+func TestAgentTurnsOnForwarding(t *testing.T) {
+	if got := run(t, "pod2-agent", "get", "pods", "--output=jsonpath={.items[*].spec.containers[*].securityContext.privileged}"); got != "" {
+		t.Errorf("privileged: %s", got)
+	}
+	ns := newNamespace(t, "forwarding") // a node without pods on Networks needs no forwarding
+	create(t, ns, networks+alone("one", "node2", "blue@eth0"))
+	waitRunning(t, ns, "one")
+	node := filepath.Base(firstProcess(t, "node2"))
+	shell := func(script string) (string, error) {
+		out, err := exec.CommandContext(t.Context(), "nsenter", "--target", node, "--mount", "--net", "--", "sh", "-c", script).CombinedOutput()
+		return strings.TrimSpace(string(out)), err
+	}
+	if out, err := shell("echo 0 >/proc/sys/net/ipv4/ip_forward"); err != nil {
+		t.Fatalf("turn off forwarding: %v\n%s", err, out)
+	}
+	eventually(t, "node2 forwards", func() (string, error) {
+		got, err := shell("cat /proc/sys/net/ipv4/ip_forward")
+		if got == "1" {
+			return "", err
+		}
+		return "net.ipv4.ip_forward is " + got, err
+	})
 }
 
 // On a node without an agent, a pod on an Overlay Network waits, and an event says why. It starts
