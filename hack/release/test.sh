@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests make release. It makes a release of this checkout and one of a copy in another directory, without a network for Go,
+# Tests make release. It makes a release of this checkout, and one of a copy in another directory and without a module proxy,
 # and compares them byte for byte. Both are for Linux on this machine's architecture and on arm64. The release starts the
 # programs; those for arm64 under qemu-user, which this script installs as root on Debian. PLATFORMS chooses others.
 set -euo pipefail
@@ -22,16 +22,14 @@ work=$(mktemp --directory)
 trap 'rm -rf -- "$work"' EXIT
 mkdir -- "$work/copy"
 (cd -- "$root" && git ls-files -z --cached --others --exclude-standard | xargs -0 ls -d 2>/dev/null | tar --create --files-from=- ) | tar --extract --directory="$work/copy"
-go -C "$root/hack/release" mod download
 go build -C "$root/hack/release" -trimpath -o "$work/release" .
-# The modules that the programs need. Later, Go has no proxy to get others from.
-go -C "$root" mod download
-go -C "$root/cmd/pod2-apiserver" mod download
-for from in "$root" "$work/copy"; do
-  out=$work/$([[ $from == "$root" ]] && echo first || echo second)
-  GOPROXY=off "$work/release" --root="$from" --out="$out" --platforms="$platforms" | tee "$out.log"
-  (cd -- "$out" && sha256sum --check --quiet checksums.txt)
-done
+# The first run gets the modules. The second has no proxy to get others from.
+make_release() {
+  "$work/release" --root="$1" --out="$work/$2" --platforms="$platforms" | tee "$work/$2.log"
+  (cd -- "$work/$2" && sha256sum --check --quiet checksums.txt)
+}
+make_release "$root" first
+GOPROXY=off make_release "$work/copy" second
 if [[ $platforms == *linux/arm64* ]] && [[ $(grep -c '^Started .* for linux/arm64: ' "$work/first.log") != 5 ]]; then
   echo "make release-test: not all programs for arm64 were started" >&2
   exit 1
