@@ -189,7 +189,7 @@ generate: ## Generate clients, deepcopy and CRDs from pkg/apis, the programs of 
 	@hack/update-bpf.sh
 
 .PHONY: reference
-reference: ## Write docs/reference/api.md, kubectl-pod2.md and flags.md from the types and the help texts
+reference: ## Write docs/reference/api.md, view-api.md, kubectl-pod2.md and flags.md from the types and the help texts
 	@hack/update-reference.sh
 
 .PHONY: verify

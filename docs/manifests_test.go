@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -34,4 +35,20 @@ func specFields(of reflect.Type) (names []string) {
 		names = append(append(names, name), specFields(field.Type)...)
 	}
 	return names
+}
+
+// Each place that installs Pod2 applies the files that every installation needs.
+func TestInstallationsHaveTheSameFiles(t *testing.T) {
+	needed, err := filepath.Glob("../artifacts/[23]*.yaml")
+	if err != nil || len(needed) < 5 {
+		t.Fatalf("found %q, %v", needed, err)
+	}
+	for _, file := range []string{"README.md", "docs/how-to/install.md", "docs/how-to/upgrade.md", "hack/demo.sh", "hack/terminal.sh"} {
+		command := regexp.MustCompile(`(?m)^.* apply .*-f artifacts/20-.*$`).FindString(readText(t, filepath.Join("..", file)))
+		for _, path := range needed {
+			if want := "-f artifacts/" + filepath.Base(path); !strings.Contains(command+" ", want+" ") {
+				t.Errorf("%s does not apply %s: %q", file, want, command)
+			}
+		}
+	}
 }

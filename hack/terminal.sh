@@ -49,7 +49,7 @@ record() {
   trap "[[ ! -s '$work/pid' ]] || kill \$(cat '$work/pid') || true; hack/localcluster.sh down '$dir'; rm -rf '$work'" EXIT
   NODES=3 hack/localcluster.sh up "$dir"
   export KUBECONFIG=$dir/kubeconfig PATH=$root/bin:$PATH
-  kubectl apply -f crd/ -f artifacts/20-user-roles.yaml -f artifacts/30-admission-policy.yaml -f artifacts/31-validation-policies.yaml
+  kubectl apply -f crd/ -f artifacts/20-user-roles.yaml -f artifacts/30-admission-policy.yaml -f artifacts/31-validation-policies.yaml -f artifacts/32-warnings.yaml -f artifacts/33-sidecars.yaml
   setsid bin/pod2-controller --metrics-bind-address=127.0.0.1:0 --health-probe-bind-address=127.0.0.1:0 --kubeconfig="$KUBECONFIG" \
     </dev/null &>"$work/log" &
   controller=$!

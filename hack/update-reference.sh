@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Writes the generated pages of docs/reference: api.md from the types in pkg/apis, and
-# kubectl-pod2.md and flags.md from the help texts. Run it after every change of them; CI
-# runs verify-codegen.sh.
+# Writes the generated pages of docs/reference: api.md from the types in pkg/apis, view-api.md
+# from those of pod2-apiserver, and kubectl-pod2.md and flags.md from the help texts. Run it
+# after every change of them; CI runs verify-codegen.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,9 +11,14 @@ go build -C hack/docs -trimpath -ldflags "-s -w" -o "$gen/" tool
 CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$gen/pod2-controller" .
 CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$gen/" ./cmd/kubectl-pod2
 CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o "$gen/" ./cmd/pod2-agent
+CGO_ENABLED=0 go build -C cmd/pod2-apiserver -trimpath -o "$gen/" .
 
-"$gen/crd-ref-docs" --log-level=ERROR --config=hack/docs/crd-ref-docs.yaml --renderer=markdown \
-  --templates-dir=hack/docs/templates --source-path=pkg/apis --output-path=docs/reference/api.md
+page() { # directory of the types, page
+  "$gen/crd-ref-docs" --log-level=ERROR --config=hack/docs/crd-ref-docs.yaml --renderer=markdown \
+    --templates-dir=hack/docs/templates --source-path="$1" --output-path="docs/reference/$2"
+}
+page pkg/apis api.md
+page cmd/pod2-apiserver/apis view-api.md
 
 # Prints a program's help text, which has defaults from the environment.
 help() { # program arguments...
@@ -70,8 +75,9 @@ END
 
 <!-- Written by make reference from the help texts, which overwrites manual changes. -->
 
-For administrators who configure the controller and the agent. This page has the output of `--help` for each program.
-Set the flags in `args` of the container, in `artifacts/40-deployment.yaml` and `artifacts/agent/daemonset.yaml`.
+For administrators who configure the controller, the agent and the optional API server. This page has the output of
+`--help` for each program. Set the flags in `args` of the container, in `artifacts/40-deployment.yaml`,
+`artifacts/agent/daemonset.yaml` and `artifacts/apiserver/apiserver.yaml`.
 
 ## pod2-controller
 
@@ -79,6 +85,8 @@ END
   help pod2-controller | block
   printf '## pod2-agent\n\n'
   help pod2-agent | block
+  printf '## pod2-apiserver\n\nThe flags `--namespace` and `--certificate-*` are of this server. The others are those of any aggregated API server.\n\n'
+  help pod2-apiserver | block
   cat <<'END'
 ## Next steps
 

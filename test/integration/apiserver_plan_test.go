@@ -49,6 +49,16 @@ func TestPod2Plan(t *testing.T) {
 				t.Errorf("Pod2Plan has %q, which kubectl pod2 plan does not show:\n%s", action, shown)
 			}
 		}
+		_, shown, _ = strings.Cut(shown, "The first step of the controller would be:\n")
+		for step := range strings.Lines(shown) {
+			// Conditions have lines of their own, which begin with more spaces. Text about addresses follows the steps.
+			if !strings.HasPrefix(step, "  ") {
+				break
+			}
+			if words := strings.TrimSpace(step); !strings.HasPrefix(step, "   ") && !strings.HasPrefix(words, "status ") && !strings.Contains(actions, words) {
+				t.Errorf("kubectl pod2 plan shows %q, which Pod2Plan does not have:\n%s", words, actions)
+			}
+		}
 	}
 	const image = "registry.k8s.io/pause:3.10"
 	same(manifest("2", image), "create web-1 on blue")

@@ -60,8 +60,7 @@ func aggregation(t *testing.T) {
 	manifest := filepath.Join(root, "artifacts/apiserver/apiserver.yaml")
 	t.Cleanup(func() {
 		ctx := context.Background()
-		for _, args := range [][]string{{"delete", "apiservice", apiService, "--ignore-not-found"}, {"delete", "--ignore-not-found", "-f", manifest},
-			{"delete", "secret", "pod2-apiserver-tls", "-n", "pod2-system", "--ignore-not-found"}} {
+		for _, args := range [][]string{{"delete", "apiservice", apiService, "--ignore-not-found"}, {"delete", "--ignore-not-found", "-f", manifest}} {
 			if out, err := kubectlBinary(ctx, "", args...); err != nil {
 				t.Errorf("remove pod2-apiserver: %v\n%s", err, out)
 			}

@@ -105,3 +105,40 @@ func TestUnusableSecret(t *testing.T) {
 		}
 	}
 }
+
+// The clocks of replicas and API servers differ by up to five minutes. No replica replaces the
+// certificate of another one, and each API server accepts it.
+func TestClocksDiffer(t *testing.T) {
+	const half = 5 * time.Minute / 2
+	life := lifetimes{whole: 100 * time.Hour, overlap: time.Hour}
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	c, published, changes := contents{}, []byte(nil), 0
+	for minutes := 0; minutes < 160*60; minutes += 30 {
+		for _, offset := range []time.Duration{0, -half, half, -half} {
+			now := start.Add(time.Duration(minutes)*time.Minute + offset)
+			next, reason, err := c.next(now, published, host, life)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(reason, "no usable") && minutes > 0 {
+				t.Fatalf("%s: a replica whose clock differs by %s finds %s", now, offset, reason)
+			}
+			if reason != "" {
+				c, changes = next, changes+1
+			}
+			published = c.bundle()
+		}
+		certificate, err := tls.X509KeyPair(c[certificateKey], c[privateKey])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, offset := range []time.Duration{-half, 0, half} {
+			if at := start.Add(time.Duration(minutes)*time.Minute + offset); !trusts(published, certificate.Leaf, at, host) {
+				t.Errorf("an API server whose clock differs by %s does not accept the certificate at %s", offset, at)
+			}
+		}
+	}
+	if changes != 10 { // as in TestReplaceTheCA
+		t.Errorf("the replicas made %d changes, want 10", changes)
+	}
+}

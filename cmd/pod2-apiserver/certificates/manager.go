@@ -109,8 +109,10 @@ func (m *Manager) Run(ctx context.Context) {
 func (m *Manager) Sync(ctx context.Context) error {
 	for range 10 { // more steps would be a fault, such as of a clock
 		secret, err := m.kube.CoreV1().Secrets(m.Namespace).Get(ctx, secretName, metav1.GetOptions{})
-		missing := apierrors.IsNotFound(err)
-		if err != nil && !missing {
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("get %s: %w: apply artifacts/apiserver/apiserver.yaml again", m.Name(), err)
+		}
+		if err != nil {
 			return fmt.Errorf("get %s: %w", m.Name(), err)
 		}
 		api, err := m.dynamic.Resource(apiServices).Get(ctx, apiServiceName, metav1.GetOptions{})
@@ -125,7 +127,7 @@ func (m *Manager) Sync(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("change %s: %w", m.Name(), err)
 		case reason != "":
-			err = m.write(ctx, secret, missing, next, reason)
+			err = m.write(ctx, secret, next, reason)
 		default:
 			m.serve(current)
 			if api == nil || bytes.Equal(published(api), current.bundle()) {
@@ -134,23 +136,17 @@ func (m *Manager) Sync(ctx context.Context) error {
 			err = m.publish(ctx, api, current.bundle())
 		}
 		// Another replica was first: read its result.
-		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		if err != nil && !apierrors.IsConflict(err) {
 			return err
 		}
 	}
 	return fmt.Errorf("%s changes again and again: compare the clocks of the nodes", m.Name())
 }
 
-// write creates the Secret by its fixed name, or updates the version that was read.
-func (m *Manager) write(ctx context.Context, secret *corev1.Secret, missing bool, data contents, reason string) (err error) {
-	secrets := m.kube.CoreV1().Secrets(m.Namespace)
-	if missing {
-		_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Data: data}, metav1.CreateOptions{})
-	} else {
-		secret.Data = data
-		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
-	}
-	if err != nil {
+// write updates the version of the Secret that was read.
+func (m *Manager) write(ctx context.Context, secret *corev1.Secret, data contents, reason string) error {
+	secret.Data = data
+	if _, err := m.kube.CoreV1().Secrets(m.Namespace).Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write %s (%s): %w", m.Name(), reason, err)
 	}
 	klog.FromContext(ctx).Info("Wrote the certificates", "secret", klog.KRef(m.Namespace, secretName), "reason", reason)

@@ -1,12 +1,22 @@
 {{- define "gvList" -}}
+{{- $view := eq (index . 0).Group "view.samplecrd.k8s.io" -}}
+{{- if $view -}}
+# API reference of pod2-apiserver
+
+<!-- Written by make reference from cmd/pod2-apiserver/apis, which overwrites manual changes. -->
+
+For users and developers who use the optional [aggregated API server](../how-to/list-addresses.md). `kubectl explain`
+shows the same text for each field, such as `kubectl explain addresses.status`.
+{{ else -}}
 # API reference
 
 <!-- Written by make reference from pkg/apis, which overwrites manual changes. -->
 
 For users who write manifests, and for developers who use the API of Pod2. `kubectl explain` shows the same text for
 each field, such as `kubectl explain pod2.spec.updateStrategy`. The column Rules has only the simple rules. The API
-server also checks rules about several fields, and its answer says which rule is violated.
-{{ range . }}
+server also checks rules about several fields, and its answer says which rule is violated. The API group
+`view.samplecrd.k8s.io` has [its own page](view-api.md).
+{{ end }}{{ range . }}
 ## {{ .GroupVersionString }}
 
 Kinds:

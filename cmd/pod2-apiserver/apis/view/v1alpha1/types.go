@@ -13,6 +13,7 @@ import (
 // at full length, with "-" in place of ":". Addresses are read-only: the controller changes
 // the AddressBlocks, from which they are computed.
 //
+// +kubebuilder:object:root=true
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Address struct {
 	metav1.TypeMeta `json:",inline"`
@@ -74,6 +75,7 @@ type AddressStatus struct {
 
 // AddressList is a list of Addresses.
 //
+// +kubebuilder:object:root=true
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type AddressList struct {
 	metav1.TypeMeta `json:",inline"`
@@ -85,6 +87,7 @@ type AddressList struct {
 // Pod2Plan asks for the first step that the controller would take if a Pod2 was applied. As a
 // SubjectAccessReview, it can only be created, and is not stored. The answer is in status.
 //
+// +kubebuilder:object:root=true
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Pod2Plan struct {
 	metav1.TypeMeta `json:",inline"`
