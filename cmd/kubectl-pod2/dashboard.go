@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -25,7 +26,8 @@ func newDashboard(t *tool) *cobra.Command {
 		Short: "Show Networks, addresses and Pod2s in the browser",
 		Long: "Show Networks, addresses and Pod2s in the browser.\n\n" +
 			"The page is served by this command, on your machine and with your rights, until you press Ctrl-C. It installs nothing in the " +
-			"cluster, and only reads. The printed URL is secret: it lets a browser in until the command ends.",
+			"cluster, and only reads. The printed URL is secret: it lets a browser in until the command ends. On a machine with other " +
+			"users, use --no-open: they can see the URL in the list of processes while the browser starts.",
 		Example: examples(`
 # Show the namespace of the kubeconfig
 kubectl pod2 dashboard
@@ -48,12 +50,15 @@ kubectl pod2 dashboard --open networks/default/blue/10.0.0.20`),
 		if err != nil {
 			return fmt.Errorf("read the kubeconfig: %w", err)
 		}
+		if chosen, err := cmd.Flags().GetString("context"); err == nil && chosen != "" {
+			current.CurrentContext = chosen
+		}
 		return dashboard.Run(ctx, dashboard.Options{
 			Clients: s.Clients, Namespace: s.namespace, Context: current.CurrentContext, Address: address, Now: t.now,
 			Plan: s.nextStep, History: s.revisions,
 		}, func(url string) {
 			if open != "" {
-				url += "#/" + strings.TrimPrefix(open, "/")
+				url += fragment(open)
 			}
 			fmt.Fprintf(t.Out, "The dashboard is at %s\nPress Ctrl-C to end it.\n", url)
 			if noOpen {
@@ -69,6 +74,15 @@ kubectl pod2 dashboard --open networks/default/blue/10.0.0.20`),
 		return show(cmd, args)
 	}
 	return cmd
+}
+
+// fragment of the URL that names a part of the page. The page decodes the words between slashes.
+func fragment(part string) string {
+	words := strings.Split(strings.TrimPrefix(part, "/"), "/")
+	for i, word := range words {
+		words[i] = url.PathEscape(word)
+	}
+	return "#/" + strings.Join(words, "/")
 }
 
 // openBrowser of the user.

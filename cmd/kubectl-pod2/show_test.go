@@ -302,3 +302,15 @@ func TestCompletion(t *testing.T) {
 		requireText(t, got, want)
 	}
 }
+
+func TestFragment(t *testing.T) {
+	for part, want := range map[string]string{
+		"networks/default/blue/10.0.0.20": "#/networks/default/blue/10.0.0.20",
+		"/networks/default/six/fd00::2":   "#/networks/default/six/fd00::2",
+		"search/50% of <b>":               "#/search/50%25%20of%20%3Cb%3E",
+	} {
+		if got := fragment(part); got != want {
+			t.Errorf("%s: got %s, want %s", part, got, want)
+		}
+	}
+}

@@ -88,6 +88,9 @@ func (f *feed) answered(err error, current bool) {
 	defer f.mu.Unlock()
 	switch {
 	case apierrors.IsForbidden(err):
+		for name := range f.keys { // from before the user lost the right
+			f.put(name, nil)
+		}
 		f.tell(Source{Missing: fmt.Sprintf("list and watch %s%s", f.resource, f.where), Loaded: true})
 	case apierrors.IsNotFound(err):
 		f.tell(Source{Missing: "", Error: fmt.Sprintf("the cluster has no %s: Pod2, or this part of it, is not installed", f.resource), Loaded: true})

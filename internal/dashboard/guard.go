@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 )
 
 // guard lets only the browser of the user in. Other users of the machine can connect to a loopback port, and each page
@@ -26,7 +27,8 @@ type guard struct {
 
 func newGuard(host string, next http.Handler) *guard {
 	// All ports of 127.0.0.1 share cookies, so the name is random too.
-	return &guard{host: host, token: rand.Text(), name: "pod2-" + rand.Text()[:8], secret: rand.Text(), next: next}
+	// Browsers leave out the port of http.
+	return &guard{host: strings.TrimSuffix(host, ":80"), token: rand.Text(), name: "pod2-" + rand.Text()[:8], secret: rand.Text(), next: next}
 }
 
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +

@@ -59,6 +59,20 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// Browsers send no port if it is that of http.
+func TestPort80(t *testing.T) {
+	for listening, sent := range map[string]string{"127.0.0.1:80": "127.0.0.1", "[::1]:80": "[::1]", "127.0.0.1:8080": "127.0.0.1:8080"} {
+		g := newGuard(listening, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		got := answer(t, g, func(r *http.Request) {
+			r.Host = sent
+			r.Header.Set("Origin", "http://"+sent)
+		})
+		if got.Code != http.StatusOK {
+			t.Errorf("%s: Host %s gets %d", listening, sent, got.Code)
+		}
+	}
+}
+
 func TestCookie(t *testing.T) {
 	g := newGuard(host, http.NotFoundHandler())
 	got := answer(t, g, func(r *http.Request) { r.URL.Path = "/open/" + g.token }).Header().Get("Set-Cookie")

@@ -15,12 +15,22 @@ const views = {
   crontabs: {title: 'CronTabs', needs: ['crontabs'], list: workloads.cronTabs},
   events: {title: 'Events', needs: ['events'], list: workloads.events},
   topology: {needs: ['networks', 'addresses', 'pods', 'nodes', 'agents'], one: topology},
-  search: {needs: ['addresses', 'pods'], list: () => search(place().namespace ?? '')},
+  search: {needs: ['addresses', 'pods'], list: () => search(place().words)},
 };
 
+// decoded text of a URL. A user may have typed one that cannot be decoded.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+// place that the URL names. Words of a search may have slashes, such as Pod2/web.
 function place() {
-  const [view, namespace, name, ...rest] = location.hash.replace(/^#\//, '').split('/').map(decodeURIComponent);
-  return {view: view in views ? view : 'networks', namespace, name, rest: rest.join('/')};
+  const [view, ...parts] = location.hash.replace(/^#\//, '').split('/').map(decoded), [namespace, name, ...rest] = parts;
+  return {view: Object.hasOwn(views, view) ? view : 'networks', namespace, name, rest: rest.join('/'), words: parts.join('/')};
 }
 
 const path = (parts) => `#/${parts.split('/').map(encodeURIComponent).join('/')}`;
@@ -49,7 +59,7 @@ function header(at) {
   };
   return html`<strong>Pod2</strong><span class="soft">${settings.context ?? ''} ${settings.namespace ? `namespace ${settings.namespace}` : 'all namespaces'}</span>
     <nav aria-label="Views">${Object.entries(views).filter(([, v]) => v.title).map(([name, v]) => html`<a href=${`#/${name}`} aria-current=${at.view === name ? 'page' : nothing}>${v.title}${name === 'waiting' ? waitingCount() : ''}</a>`)}</nav>
-    <form role="search" @submit=${submit}><input name="q" type="search" aria-label="Search for an address, pod, owner, node or MAC" placeholder="Address, pod, owner, node, MAC" .value=${at.view === 'search' ? at.namespace ?? '' : ''}>
+    <form role="search" @submit=${submit}><input name="q" type="search" aria-label="Search for an address, pod, owner, node or MAC" placeholder="Address, pod, owner, node, MAC" .value=${at.view === 'search' ? at.words : ''}>
     <button>Search</button><button type="button" @click=${copy}>Copy</button></form>`;
 }
 
@@ -61,7 +71,7 @@ const waitingCount = () => {
 // command that shows a colleague the same.
 function command() {
   const quoted = (s) => (/^[\w./:@-]+$/.test(s) ? s : `'${s.replaceAll("'", `'\\''`)}'`);
-  const open = decodeURIComponent(location.hash.replace(/^#\//, ''));
+  const open = decoded(location.hash.replace(/^#\//, ''));
   return ['kubectl pod2 dashboard', settings.context && `--context ${quoted(settings.context)}`, settings.namespace ? `-n ${settings.namespace}` : '-A', open && `--open ${quoted(open)}`].filter(Boolean).join(' ');
 }
 

@@ -1,17 +1,26 @@
 // The address map: one cell for each address of a window. A window has at most 65,536 addresses: all of a Network up to
 // a /16, or a part of a larger one.
-import {addressesOf, bytes, number, text} from './state.js';
+import {addressesOf, changedAddresses, bytes, number, text} from './state.js';
 
 const windowBits = 16;
 const classes = ['bound', 'reserved', 'resting', 'free', 'outside'];
 
-// windows of a Network that have addresses in use, and the first one. Each has its first number and its counts.
+let counted = {};
+
+// windows of a Network that have addresses in use, and the first one. Each has its first number and its counts. To count is
+// expensive, so only a Network of several windows is counted, and once a second.
 export function windows(network) {
+  const of = `${network.namespace}/${network.name} ${network.cidr}`, now = performance.now();
+  if (counted.of !== of || changedAddresses.has('*') || now - counted.at > 1000) counted = {of, at: now, list: count(network)};
+  return counted.list;
+}
+
+function count(network) {
   const [base, length] = network.cidr.split('/');
   const six = base.includes(':'), free = BigInt((six ? 128 : 32) - Number(length)), first = number(base);
   const bits = free < windowBits ? free : BigInt(windowBits), size = 1n << bits;
   const found = new Map([[0n, {first, size: Number(size), six, Bound: 0, Reserved: 0, Resting: 0}]]);
-  for (const a of addressesOf(`${network.namespace}/${network.name}`).values()) {
+  for (const a of free > bits ? addressesOf(`${network.namespace}/${network.name}`).values() : []) {
     const place = (number(a.address) - first) >> bits;
     if (place < 0n || place >= 1n << (free - bits)) continue; // of an earlier, larger CIDR
     let w = found.get(place);

@@ -14,19 +14,24 @@ export function pod2s() {
 
 const strategy = (p) => [p.strategy, p.paused && 'paused', p.partition && `partition ${p.partition}`, p.surge && `surge ${p.surge}`].filter(Boolean).join(', ');
 
-// asked texts of the server, by URL. Each is asked again when the Pod2 changes.
+// asked texts of the server, by URL. Each is asked again when the Pod2 changes, and after an error. An answer takes the
+// server several requests, so a text is asked once at a time, and at most once a second; after an error, every five seconds.
 const asked = new Map();
 function ask(url, version, changed) {
-  const had = asked.get(url);
-  if (had?.version !== version) {
-    asked.set(url, {version, value: had?.value});
-    fetch(url).then(async (r) => {
-      const value = r.ok ? await r.json() : {error: (await r.text()).trim()};
-      asked.set(url, {version, value});
+  let text = asked.get(url);
+  if (!text) asked.set(url, text = {});
+  if (text.version === version || text.busy) return text.value;
+  text.busy = true;
+  const answer = (value, asOf) => {
+    [text.value, text.version] = [value, asOf];
+    setTimeout(() => {
+      text.busy = false;
       changed();
-    }).catch((e) => asked.set(url, {version: '', value: {error: e.message}}));
-  }
-  return asked.get(url).value;
+    }, value.error ? 5000 : 1000);
+    changed();
+  };
+  fetch(url).then(async (r) => (r.ok ? answer(await r.json(), version) : answer({error: (await r.text()).trim()}))).catch((e) => answer({error: e.message}));
+  return text.value;
 }
 
 export function pod2({namespace, name}, go) {
