@@ -155,6 +155,10 @@ bench-block-sizes: cluster-tools build ## Measure AddressBlocks of 64, 256 and 1
 bench-fan-out: cluster-tools build ## Count the events of 500 agents, and write docs/performance/fan-out.md (10 minutes)
 	go run -C test/bench ./fanout --root="$(CURDIR)" --out="$(CURDIR)/docs/performance" $(BENCH_FLAGS)
 
+.PHONY: bench-dashboard
+bench-dashboard: cluster-tools build ## Measure the dashboard with 10,000 pods and with a map of 65,536 cells (three minutes; installs Chromium on Debian)
+	@hack/browser.sh >/dev/null && go test -C test/browser -tags=speed -count=1 -v -run '^(TestTenThousandPods|TestLargeMapIsFast)$$' ./...
+
 # It runs in its own mount namespace, so nothing stays mounted if it fails.
 .PHONY: bench-dataplane
 bench-dataplane: ## Measure the data plane, and write docs/performance-dataplane.md (root on Linux; otherwise skipped)
@@ -229,7 +233,7 @@ docs-test: docs ## Open the site in headless Chromium, follow every link; instal
 	else go test -tags=site -count=1 -run '^TestSite' ./docs && echo 'The test in a browser: no Chromium: skipped'; fi
 
 .PHONY: dashboard-test
-dashboard-test: ## Test the page of kubectl pod2 dashboard in headless Chromium; installs Chromium and npm on Debian
+dashboard-test: cluster-tools build ## Test the page of kubectl pod2 dashboard in headless Chromium, in memory and on a real control plane; installs Chromium and npm on Debian
 	@axe="$$(hack/browser.sh | tail -n 1)" && AXE="$$axe" go test -C test/browser -count=1 $(TEST_FLAGS) ./...
 
 .PHONY: dashboard-pictures

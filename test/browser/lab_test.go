@@ -27,14 +27,20 @@ import (
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
-// lab is a dashboard on a cluster in memory, and a browser that shows it.
+// lab is a dashboard, and a browser that shows it. newLab makes one on a cluster in memory, and
+// newLive one on a real control plane.
 type lab struct {
 	*testing.T
 	ctx    context.Context // of the browser
 	kube   *kubefake.Clientset
 	sample *fake.Clientset
 	url    string
+	// plan is the next step of the controller; nil for one step.
+	plan func() (string, error)
 }
+
+// patience is how long a test waits for the page. It is long, because other programs run on the machine.
+const patience = 30 * time.Second
 
 // chromium on this machine. The target dashboard-test of the Makefile installs it.
 func chromium(t *testing.T) string {
@@ -59,7 +65,12 @@ func newLab(t *testing.T, width, height int, kube, sample []runtime.Object, chan
 	go func() {
 		done <- dashboard.Run(serving, dashboard.Options{
 			Clients: reconcile.Clients{Kube: l.kube, Sample: l.sample}, Context: "kind", Address: "127.0.0.1:0", Now: time.Now,
-			Plan: func(context.Context, string, string) (string, error) { return "  create pod web-2: scaled up\n", nil },
+			Plan: func(context.Context, string, string) (string, error) {
+				if l.plan != nil {
+					return l.plan()
+				}
+				return "  create pod web-2: scaled up\n", nil
+			},
 			History: func(context.Context, string, string) ([]dashboard.Revision, error) {
 				return []dashboard.Revision{{Number: 1, Name: "web-1", Role: "current", Created: 1, Changes: "+image: nginx:1.28\n"}, {Number: 2, Name: "web-2", Role: "update", Changes: "-image: nginx:1.28\n+image: nginx:1.29\n"}}, nil
 			},
@@ -70,22 +81,28 @@ func newLab(t *testing.T, width, height int, kube, sample []runtime.Object, chan
 	case err := <-done:
 		t.Fatal(err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.WindowSize(width, height))
-	allocator, free := chromedp.NewExecAllocator(context.Background(), options...)
-	var end context.CancelFunc
-	l.ctx, end = chromedp.NewContext(allocator)
-	timed, cancel := context.WithTimeout(l.ctx, time.Minute)
-	l.ctx = timed
 	t.Cleanup(func() {
-		cancel()
-		end()
-		free()
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+	l.browse(width, height, time.Minute)
 	return l
+}
+
+// browse starts a browser, which ends with the test.
+func (l *lab) browse(width, height int, atMost time.Duration) {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(l.T)), chromedp.NoSandbox, chromedp.WindowSize(width, height))
+	allocator, free := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, end := chromedp.NewContext(allocator)
+	timed, cancel := context.WithTimeout(ctx, atMost)
+	l.ctx = timed
+	l.Cleanup(func() {
+		cancel()
+		end()
+		free()
+	})
 }
 
 func (l *lab) do(actions ...chromedp.Action) {
@@ -104,7 +121,7 @@ func (l *lab) open(part string) {
 // shows waits until the page has a text.
 func (l *lab) shows(text string) {
 	l.Helper()
-	if err := chromedp.Run(l.ctx, chromedp.Poll(fmt.Sprintf("document.body.innerText.includes(%q)", text), nil, chromedp.WithPollingTimeout(10*time.Second))); err != nil {
+	if err := chromedp.Run(l.ctx, chromedp.Poll(fmt.Sprintf("document.body.innerText.includes(%q)", text), nil, chromedp.WithPollingTimeout(patience))); err != nil {
 		var body string
 		_ = chromedp.Run(l.ctx, chromedp.Evaluate("document.body.innerText", &body))
 		l.Fatalf("the page does not show %q: %v\n%s", text, err, body)
@@ -167,4 +184,25 @@ func node(name string) *corev1.Node {
 func web(replicas int32) *v1.Pod2 {
 	return &v1.Pod2{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: v1.Pod2Spec{Replicas: ptr.To(replicas), Networks: []v1.Pod2Network{{Name: "blue"}}},
 		Status: v1.Pod2Status{Replicas: replicas, ReadyReplicas: replicas - 1, AvailableReplicas: replicas - 1, UpdatedReplicas: replicas, CurrentRevision: "web-1", UpdateRevision: "web-2"}}
+}
+
+// visit another part of the page without loading it.
+func (l *lab) visit(part string) {
+	l.Helper()
+	l.do(chromedp.Evaluate(fmt.Sprintf("location.hash = %q", "#/"+part), nil))
+}
+
+// hides waits until the page no longer has a text.
+func (l *lab) hides(text string) {
+	l.Helper()
+	if err := chromedp.Run(l.ctx, chromedp.Poll(fmt.Sprintf("!document.body.innerText.includes(%q)", text), nil, chromedp.WithPollingTimeout(patience))); err != nil {
+		l.Fatalf("the page still shows %q: %v", text, err)
+	}
+}
+
+// count the elements that a selector matches.
+func (l *lab) count(selector string) (n int) {
+	l.Helper()
+	l.do(chromedp.Evaluate(fmt.Sprintf("document.querySelectorAll(%q).length", selector), &n))
+	return n
 }

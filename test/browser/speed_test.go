@@ -11,34 +11,44 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// frames feeds the page 1,000 changes a second for five seconds, in parts as the server sends them, and returns the time
-// of script and paint of each frame. A message that a frame sends to itself arrives after its paint.
+// frames fills the map, and then feeds the page 1,000 changes a second for five seconds, as JSON in parts as the server
+// sends them. It returns the time of script and paint of each frame that shows changes: that of the frame, to which it adds the
+// time in which the page read them. A message that a frame sends to itself arrives after its paint.
 const frames = `(async () => {
-  const {apply} = await import('/state.js');
+  const {apply, addressesOf} = await import('/state.js');
   const times = [], channel = new MessageChannel();
-  let begun = 0, n = 0, running = true;
-  channel.port1.onmessage = () => times.push(performance.now() - begun);
+  let n = 0, read = 0, running = true;
+  const send = (count) => {
+    const values = {};
+    for (let i = 0; i < count; i++, n++) {
+      const at = (n * 7919) % 65533 + 2, address = '10.1.' + (at >> 8) + '.' + (at & 255);
+      values['addresses/default/large/' + address] = {namespace: 'default', network: 'large', address, pod: 'p' + n, since: 1e9, state: ['Bound', 'Reserved', 'Resting'][n % 3]};
+    }
+    const text = JSON.stringify(values), begin = performance.now();
+    apply(JSON.parse(text), false);
+    read += performance.now() - begin;
+  };
+  send(65533);
+  await new Promise((r) => setTimeout(r, 1000));
+  read = 0;
+  channel.port1.onmessage = ({data: [begun, read]}) => {
+    if (read > 0) times.push(performance.now() - begun + read);
+  };
   const frame = () => {
-    begun = performance.now();
-    channel.port2.postMessage(0);
+    channel.port2.postMessage([performance.now(), read]);
+    read = 0;
     if (running) requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);
-  const feed = setInterval(() => {
-    const values = {};
-    for (let i = 0; i < 100; i++, n++) {
-      const at = (n * 7919) % 65000 + 2, address = '10.1.' + (at >> 8) + '.' + (at & 255);
-      values['addresses/default/large/' + address] = {namespace: 'default', network: 'large', address, pod: 'p' + n, since: 1e9, state: ['Bound', 'Reserved', 'Resting'][n % 3]};
-    }
-    apply(values, false);
-  }, 100);
+  const feed = setInterval(send, 100, 100);
   await new Promise((r) => setTimeout(r, 5000));
   clearInterval(feed);
   running = false;
   times.sort((a, b) => a - b);
-  return [times.length, times[times.length >> 1], times[Math.floor(times.length * 0.99)], document.getElementById('map').width];
+  return [times.length, times[times.length >> 1], times[Math.floor(times.length * 0.99)], document.getElementById('map').width, addressesOf('default/large').size];
 })()`
 
+// The bound is generous, because other programs run on the machine. On an idle one with two cores, the median is below 8 ms.
 func TestLargeMapIsFast(t *testing.T) {
 	kube, sample := cluster()
 	l := newLab(t, 1200, 900, kube, sample)
@@ -46,9 +56,12 @@ func TestLargeMapIsFast(t *testing.T) {
 	l.shows("Point at a cell")
 	var got []float64
 	l.do(chromedp.Evaluate(frames, &got, awaitPromise))
-	t.Logf("%.0f frames: median %.1f ms, p99 %.1f ms", got[0], got[1], got[2])
-	if got[0] < 50 || got[3] != 1024 {
-		t.Errorf("%.0f frames on a canvas of %.0f pixels", got[0], got[3])
+	t.Logf("%.0f frames with changes, %.0f addresses: median %.1f ms, p99 %.1f ms", got[0], got[4], got[1], got[2])
+	if got[0] < 10 || got[3] != 1024 || got[4] != 65533 {
+		t.Errorf("%.0f frames on a canvas of %.0f pixels with %.0f addresses", got[0], got[3], got[4])
+	}
+	if got[1] > 100 {
+		t.Errorf("the median frame takes %.1f ms", got[1])
 	}
 }
 

@@ -1,10 +1,13 @@
 package browser
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +75,46 @@ func TestSearch(t *testing.T) {
 	}
 	l.do(chromedp.Click("header button[type=button]"))
 	l.shows("kubectl pod2 dashboard --context kind -A --open search/nobody")
+	l.visit("search/StatefulSet/db") // as --open search/StatefulSet/db does
+	l.shows("Search: StatefulSet/db")
+	l.shows("10.0.0.100")
+	l.visit("search/50%") // cannot be decoded
+	l.shows("Search: 50%")
+	l.shows("No address, pod")
+}
+
+// A plan takes the command several requests to the API server. So the page asks once a second at most, although the Pod2
+// changes more often, and asks again after an error.
+func TestPlanIsAskedSeldom(t *testing.T) {
+	kube, sample := cluster()
+	var asked atomic.Int32
+	l := newLab(t, 1200, 900, kube, sample, func(l *lab) {
+		l.plan = func() (string, error) {
+			if asked.Add(1) == 1 {
+				return "", errors.New("the API server is away")
+			}
+			p, err := l.sample.SamplecrdV1().Pod2s("default").Get(context.Background(), "web", metav1.GetOptions{})
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("wait for %d replicas\n", 60-p.Status.ReadyReplicas), nil
+		}
+	})
+	l.open("pod2s/default/web")
+	l.shows("the API server is away")
+	l.shows("wait for 1 replicas") // although the Pod2 has not changed
+	before, begin := asked.Load(), time.Now()
+	p := web(60)
+	for p.Status.ReadyReplicas = 0; p.Status.ReadyReplicas < 10; p.Status.ReadyReplicas++ {
+		if _, err := l.sample.SamplecrdV1().Pod2s("default").Update(t.Context(), p.DeepCopy(), metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		l.shows(fmt.Sprintf("60 exist, %d ready", p.Status.ReadyReplicas))
+	}
+	l.shows("wait for 51 replicas")
+	if n, most := asked.Load()-before, int32(time.Since(begin).Seconds())+3; n > most {
+		t.Errorf("10 changes in %s made %d plans, want %d or less", time.Since(begin).Round(time.Millisecond), n, most)
+	}
 }
 
 func TestMissingRight(t *testing.T) {

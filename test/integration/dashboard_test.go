@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"k8s.io/client-go/tools/clientcmd/api"
 )
 
 // dashboard is a running `kubectl pod2 dashboard`, and a client with its cookie.
@@ -33,7 +35,8 @@ type dashboard struct {
 func openDashboard(t *testing.T, namespace, user string) *dashboard {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	cmd := exec.Command(filepath.Join(root, "bin/kubectl-pod2"), "dashboard", "--no-open", "--kubeconfig", kubeconfig, "-n", namespace, "--as="+user)
+	two := kubeconfigWith(t, func(config *api.Config) { config.Contexts["other"] = config.Contexts[config.CurrentContext] })
+	cmd := exec.Command(filepath.Join(root, "bin/kubectl-pod2"), "dashboard", "--no-open", "--kubeconfig", two, "--context=other", "-n", namespace, "--as="+user)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -177,6 +180,9 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: `+viewer+`}]
 	d.shows(t, "pods/"+ns+"/web-0", `"ready":true`)
 	d.shows(t, "pods/"+ns+"/web-1", `"reason":"NetworkExhausted"`)
 	d.shows(t, "sources/nodes", `"missing":"list and watch nodes"`)
+	if settings, want := strings.TrimSpace(d.get(t, "/settings")), `{"context":"other","namespace":"`+ns+`"}`; settings != want {
+		t.Errorf("the page is of %s, want %s", settings, want)
+	}
 	query := "?namespace=" + ns + "&name=web"
 	if history := d.get(t, "/history"+query); !strings.Contains(history, `"number":1`) {
 		t.Errorf("history: %s", history)

@@ -128,8 +128,8 @@ func compareWithRoles(whole bool) error {
 			audit.Call{Verb: "list", Group: "flowcontrol.apiserver.k8s.io", Resource: "prioritylevelconfigurations"}))
 }
 
-// compareWithRole leaves out the calls besides.
-func compareWithRole(whole bool, name, file string, besides ...audit.Call) error {
+// compareWithRole leaves out the calls in except.
+func compareWithRole(whole bool, name, file string, except ...audit.Call) error {
 	log, err := os.Open(auditLog)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func compareWithRole(whole bool, name, file string, besides ...audit.Call) error
 	if err != nil {
 		return err
 	}
-	for _, call := range besides {
+	for _, call := range except {
 		delete(calls, call)
 		delete(grants, call)
 	}
