@@ -29,15 +29,14 @@ type controlPlane struct {
 	root, dir string
 	kube      kubernetes.Interface
 	sample    versioned.Interface
-	remove    func() error
 }
 
 var sharedControlPlane = sync.OnceValues(startControlPlane)
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if started != nil {
-		if err := started.remove(); err != nil {
+	for _, end := range atEnd {
+		if err := end(); err != nil {
 			fmt.Fprintln(os.Stderr, "browser:", err)
 			code = 1
 		}
@@ -45,7 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var started *controlPlane
+// atEnd are the functions that end the parts that the tests share.
+var atEnd []func() error
 
 func startControlPlane() (*controlPlane, error) {
 	root, err := filepath.Abs("../..")
@@ -67,11 +67,10 @@ func startControlPlane() (*controlPlane, error) {
 	if err := remover.Start(); err != nil {
 		return nil, err
 	}
-	c.remove = func() error {
+	atEnd = append(atEnd, func() error {
 		_ = input.Close()
 		return remover.Wait()
-	}
-	started = c
+	})
 	up := exec.Command(filepath.Join(root, "hack/localcluster.sh"), "up", c.dir)
 	up.Env = append(os.Environ(), "NODES=2", "QPS_UNLIMITED=1")
 	if out, err := up.CombinedOutput(); err != nil {

@@ -5,11 +5,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	pngs "image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,18 +45,16 @@ type lab struct {
 const patience = 30 * time.Second
 
 // chromium on this machine. The target dashboard-test of the Makefile installs it.
-func chromium(t *testing.T) string {
-	t.Helper()
+func chromium() (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
 		if path, err := exec.LookPath(name); err == nil {
-			return path
+			return path, nil
 		}
 	}
-	t.Fatal("no Chromium found: install it (on Debian: apt-get install chromium)")
-	return ""
+	return "", errors.New("no Chromium found: install it (on Debian: apt-get install chromium)")
 }
 
-func newLab(t *testing.T, width, height int, kube, sample []runtime.Object, change ...func(*lab)) *lab {
+func newLab(t *testing.T, width, height int64, kube, sample []runtime.Object, change ...func(*lab)) *lab {
 	t.Helper()
 	l := &lab{T: t, kube: kubefake.NewClientset(kube...), sample: fake.NewSimpleClientset(sample...)}
 	for _, c := range change {
@@ -91,18 +91,37 @@ func newLab(t *testing.T, width, height int, kube, sample []runtime.Object, chan
 	return l
 }
 
-// browse starts a browser, which ends with the test.
-func (l *lab) browse(width, height int, atMost time.Duration) {
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(l.T)), chromedp.NoSandbox, chromedp.WindowSize(width, height))
-	allocator, free := chromedp.NewExecAllocator(context.Background(), options...)
-	ctx, end := chromedp.NewContext(allocator)
+// chromiumOfAll starts the browser that the tests share. A start takes seconds.
+var chromiumOfAll = sync.OnceValues(func() (context.Context, error) {
+	path, err := chromium()
+	if err != nil {
+		return nil, err
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	atEnd = append(atEnd, func() error {
+		end()
+		return nil
+	})
+	ctx, _ := chromedp.NewContext(allocator)
+	return ctx, chromedp.Run(ctx)
+})
+
+// browse opens a tab, which is closed at the end of the test.
+func (l *lab) browse(width, height int64, atMost time.Duration) {
+	l.Helper()
+	browser, err := chromiumOfAll()
+	if err != nil {
+		l.Fatal(err)
+	}
+	ctx, end := chromedp.NewContext(browser)
 	timed, cancel := context.WithTimeout(ctx, atMost)
 	l.ctx = timed
 	l.Cleanup(func() {
 		cancel()
 		end()
-		free()
 	})
+	l.do(chromedp.EmulateViewport(width, height))
 }
 
 func (l *lab) do(actions ...chromedp.Action) {
@@ -189,7 +208,7 @@ func web(replicas int32) *v1.Pod2 {
 // visit another part of the page without loading it.
 func (l *lab) visit(part string) {
 	l.Helper()
-	l.do(chromedp.Evaluate(fmt.Sprintf("location.hash = %q", "#/"+part), nil))
+	l.do(chromedp.Evaluate(fmt.Sprintf("location.hash = %q; new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)))", "#/"+part), nil, awaitPromise))
 }
 
 // hides waits until the page no longer has a text.

@@ -45,10 +45,11 @@ const frames = `(async () => {
   clearInterval(feed);
   running = false;
   times.sort((a, b) => a - b);
-  return [times.length, times[times.length >> 1], times[Math.floor(times.length * 0.99)], document.getElementById('map').width, addressesOf('default/large').size];
+  return [times.length, times[times.length >> 1], times[Math.floor(times.length * 0.99)], document.getElementById('map').width, addressesOf('default/large').size, times[times.length >> 2]];
 })()`
 
-// The bound is generous, because other programs run on the machine. On an idle one with two cores, the median is below 8 ms.
+// The bound is for the faster quarter of the frames, because other programs run on the machine. On an idle one with two
+// cores, the median should be 8 ms or less, and the 99th percentile 16 ms or less.
 func TestLargeMapIsFast(t *testing.T) {
 	kube, sample := cluster()
 	l := newLab(t, 1200, 900, kube, sample)
@@ -56,12 +57,12 @@ func TestLargeMapIsFast(t *testing.T) {
 	l.shows("Point at a cell")
 	var got []float64
 	l.do(chromedp.Evaluate(frames, &got, awaitPromise))
-	t.Logf("%.0f frames with changes, %.0f addresses: median %.1f ms, p99 %.1f ms", got[0], got[4], got[1], got[2])
+	t.Logf("%.0f frames with changes, %.0f addresses: a quarter within %.1f ms, median %.1f ms, p99 %.1f ms", got[0], got[4], got[5], got[1], got[2])
 	if got[0] < 10 || got[3] != 1024 || got[4] != 65533 {
 		t.Errorf("%.0f frames on a canvas of %.0f pixels with %.0f addresses", got[0], got[3], got[4])
 	}
-	if got[1] > 100 {
-		t.Errorf("the median frame takes %.1f ms", got[1])
+	if got[5] > 16 {
+		t.Errorf("a quarter of the frames takes up to %.1f ms, want 16 ms or less", got[5])
 	}
 }
 

@@ -175,15 +175,16 @@ func TestAccessibility(t *testing.T) {
 	}
 	kube, sample := cluster()
 	l := newLab(t, 1200, 900, append(kube, pod(99, "", false)), sample)
+	l.open("networks")
+	l.do(chromedp.Evaluate(string(axe)+";true", nil))
 	for _, scheme := range []string{"light", "dark"} {
 		l.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 		for part, text := range map[string]string{"networks": "default/blue", "networks/default/blue/10.0.0.9": "web-7", "pod2s": "default/web", "pod2s/default/web": "create pod", "topology/default/blue": "60 pods",
 			"waiting": "Pods that wait", "events": "Events", "crontabs": "CronTabs", "search/web": "10.0.0.9"} {
-			l.do(chromedp.Navigate("about:blank"))
-			l.open(part)
+			l.visit(part)
 			l.shows(text)
 			var found string
-			l.do(chromedp.Evaluate(string(axe)+";true", nil), chromedp.Evaluate(`axe.run(document).then(r => JSON.stringify(r.violations.filter(v => v.impact === 'serious' || v.impact === 'critical').map(v => v.id + ': ' + v.nodes.map(n => n.html).join(' ; '))))`, &found, awaitPromise))
+			l.do(chromedp.Evaluate(`axe.run(document).then(r => JSON.stringify(r.violations.filter(v => v.impact === 'serious' || v.impact === 'critical').map(v => v.id + ': ' + v.nodes.map(n => n.html).join(' ; '))))`, &found, awaitPromise))
 			var list []string
 			if err := json.Unmarshal([]byte(found), &list); err != nil {
 				t.Fatal(err)
