@@ -79,7 +79,7 @@ apiserver: ## Build bin/pod2-apiserver, the optional aggregated API server (thre
 
 # Tests mostly wait, so more of them run at once than there are cores.
 .PHONY: integration
-integration: cluster-tools build apiserver local-release ## Run the tests on a real control plane that they start and remove
+integration: cluster-tools build apiserver local-release bin/helm ## Run the tests on a real control plane that they start and remove
 	go test -tags=integration -count=1 -timeout=20m -parallel=8 ./test/integration
 
 .PHONY: smoke
@@ -120,6 +120,15 @@ alerts: bin/promtool ## Check the alert rules, and run their tests
 bin/promtool: hack/promtool/go.mod hack/promtool/go.sum
 	@echo "Building promtool into bin/ from Go modules (a few minutes the first time) ..."
 	@CGO_ENABLED=0 go build -C hack/promtool -trimpath -tags remove_all_sd -ldflags "-s -w" -o ../../bin/ tool
+
+# Charts that name a minimum version of Kubernetes need the version in `helm template` and `helm lint`.
+helm_set = -X helm.sh/helm/v3/pkg/
+bin/helm: hack/helm/go.mod hack/helm/go.sum
+	@echo "Building Helm into bin/ from Go modules (a few minutes the first time) ..."
+	@CGO_ENABLED=0 go build -C hack/helm -trimpath -o ../../bin/ -ldflags "-s -w \
+	  -X helm.sh/helm/v3/internal/version.version=$$(go -C hack/helm list -m -f '{{.Version}}' helm.sh/helm/v3) \
+	  $(helm_set)chartutil.k8sVersionMajor=1 $(helm_set)chartutil.k8sVersionMinor=36 \
+	  $(helm_set)lint/rules.k8sVersionMajor=1 $(helm_set)lint/rules.k8sVersionMinor=36" tool
 
 .PHONY: race
 race: cluster-tools ## Run the tests of concurrent code, and some integration tests, with the race detector
@@ -187,9 +196,10 @@ bin/d2: hack/d2/go.mod hack/d2/go.sum
 ### Generated code and lint
 
 .PHONY: generate
-generate: ## Generate clients, deepcopy and CRDs from pkg/apis, the programs of pkg/agent/bpf, and the pages of make reference
+generate: ## Generate clients, deepcopy and CRDs from pkg/apis, the programs of pkg/agent/bpf, the pages of make reference, and the charts
 	@hack/update-codegen.sh
 	@hack/update-reference.sh
+	@hack/update-charts.sh
 	@hack/update-bpf.sh
 
 .PHONY: reference
