@@ -86,7 +86,7 @@ kubectl pod2 set image web app=nginx:1.29
 kubectl pod2 set image web '*=nginx:1.29'`),
 	}
 	set.AddCommand(newSetImage(t))
-	root.AddCommand(newStatus(t), newHistory(t), newUndo(t), newPause(t), newResume(t), newRestart(t), set, newAddresses(t), newRelease(t), newPlan(t), newDashboard(t), newVersion(t))
+	root.AddCommand(newStatus(t), newHistory(t), newUndo(t), newPause(t), newResume(t), newRestart(t), set, newAddresses(t), newRelease(t), newPlan(t), newDashboard(t), newInstall(t), newVersion(t))
 	explainErrors(root)
 	return root
 }
