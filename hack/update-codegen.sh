@@ -44,7 +44,7 @@ rm -rf pkg/client
     ./apis/view/v1alpha1 k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/version
 )
 
-rm -rf crd
+rm -f crd/*.yaml
 "$gen/controller-gen" crd:generateEmbeddedObjectMeta=true paths=./pkg/apis/samplecrd/... paths=./pkg/apis/stable/... output:crd:dir=crd
 "$gen/crdtrim" template,volumeClaimTemplates crd/*.yaml
 "$gen/crdtrim" initContainers,containers,volumes,env,volumeMounts crd/samplecrd.k8s.io_sidecars.yaml
