@@ -26,6 +26,8 @@ var notRun = map[string]string{
 	"nodes":      "needs kubelets that run containers: test/e2e has the same steps",
 	"remove":     "ends the rest of the page: TestAPIServerIsAway and each test of pod2-apiserver do the same",
 	"aggregated": "KWOK runs no container: the test starts pod2-apiserver",
+	"helm":       "installs objects that the cluster of all tests already has: TestHelm does the same on its own cluster",
+	"kustomize":  "creates objects that the cluster of all tests already has: TestKustomize compares the objects",
 	"bridges":    "needs nodes with the data plane of an earlier version: make e2e-move runs them",
 }
 
@@ -111,9 +113,9 @@ func TestInstallUpgradeUninstallPages(t *testing.T) {
 	dir := checkout(t)
 	startController(t, "", "--kubeconfig", asServiceAccount(t))
 	restoreCRDs(t)
-	runUserPage(t, "default", dir, "docs/how-to/install.md", "registry controller")
-	runUserPage(t, "default", dir, "docs/how-to/upgrade.md", "bridges bridges bridges bridges bridges bridges")
-	runUserPage(t, "default", dir, "docs/how-to/uninstall.md", "nodes")
+	runUserPage(t, "default", dir, "docs/how-to/install.md", "helm helm helm kustomize registry controller")
+	runUserPage(t, "default", dir, "docs/how-to/upgrade.md", "helm bridges bridges bridges bridges bridges bridges")
+	runUserPage(t, "default", dir, "docs/how-to/uninstall.md", "helm helm nodes")
 	installation.there = false // no test runs beside this one
 	if left := run(t, "", "get", "crds,clusterroles,mutatingadmissionpolicies,validatingadmissionpolicies", "-o", "name"); strings.Contains(left, "samplecrd") || strings.Contains(left, "pod2") {
 		t.Errorf("uninstalled, and there is left\n%s", left)
