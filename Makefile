@@ -112,9 +112,10 @@ chaos: cluster-tools build ## Kill controllers, API server and etcd, and lose wa
 	go test -tags=integration,chaos -count=1 -timeout=60m ./test/integration -run '^TestChaos' -v
 
 .PHONY: alerts
-alerts: bin/promtool ## Check the alert rules, and run their tests
+alerts: bin/promtool ## Check the alert rules, run their tests, and run the queries of the dashboard on samples
 	@bin/promtool check rules artifacts/alerts/pod2.rules.yaml
 	@bin/promtool test rules artifacts/alerts/pod2.rules.test.yaml
+	@bin/promtool test rules artifacts/dashboard/dashboard.test.yaml
 
 # Built without service discovery, which would triple the build time.
 bin/promtool: hack/promtool/go.mod hack/promtool/go.sum

@@ -49,18 +49,20 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 
 var metricName = regexp.MustCompile(`\b(pod2|workqueue|rest_client|leader_election)_[a-z_]+\b`)
 
-// The alerts use only metrics of the documentation. An integration test looks for those in
-// a running controller.
-func TestAlertsAreAboutDocumentedMetrics(t *testing.T) {
+// The alerts and the dashboard use only metrics of the documentation. An integration test looks
+// for those in a running controller.
+func TestAlertsAndDashboardUseDocumentedMetrics(t *testing.T) {
 	var documented []string
 	for line := range strings.Lines(reference(t)) {
 		if strings.HasPrefix(line, "| `") {
 			documented = append(documented, metricName.FindAllString(line, -1)...)
 		}
 	}
-	for _, name := range metricName.FindAllString(readText(t, "../artifacts/alerts/pod2.rules.yaml"), -1) {
-		if !slices.Contains(documented, strings.TrimSuffix(name, "_bucket")) {
-			t.Errorf("docs/reference does not have %s", name)
+	for _, file := range []string{"../artifacts/alerts/pod2.rules.yaml", "../artifacts/dashboard/panels.yaml"} {
+		for _, name := range metricName.FindAllString(readText(t, file), -1) {
+			if !slices.Contains(documented, strings.TrimSuffix(name, "_bucket")) {
+				t.Errorf("docs/reference does not have %s of %s", name, file)
+			}
 		}
 	}
 }

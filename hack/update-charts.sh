@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Copies the manifests into the charts, which read them, and writes docs/reference/helm-values.md. Run it after every change
+# Copies the manifests into the charts, which read them, and writes the dashboard and docs/reference/helm-values.md. Run it after every change
 # of crd/, artifacts/ or the values; CI runs verify-codegen.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+gen=$PWD/bin/gen
+mkdir -p "$gen"
+go build -C hack/tools -o "$gen/" ./helmvalues ./dashboard
+
+"$gen/dashboard" artifacts/dashboard
 rm -rf charts/pod2/files charts/pod2-crds/files
 mkdir -p charts/pod2/files charts/pod2-crds/files
 cp crd/*.yaml charts/pod2-crds/files/
-cp artifacts/[1-9]*.yaml artifacts/apiserver/apiserver.yaml artifacts/alerts/pod2.rules.yaml charts/pod2/files/
+cp artifacts/[1-9]*.yaml artifacts/apiserver/apiserver.yaml artifacts/alerts/pod2.rules.yaml artifacts/dashboard/dashboard.json charts/pod2/files/
 cp artifacts/agent/daemonset.yaml charts/pod2/files/agent.yaml
 cp artifacts/agent/cleanup/daemonset.yaml charts/pod2/files/agent-cleanup.yaml
 
-gen=$PWD/bin/gen
-mkdir -p "$gen"
-go build -C hack/tools -o "$gen/" ./helmvalues
 {
   cat <<'END'
 # Helm values

@@ -12,7 +12,7 @@ hack/update-bpf.sh --check
 rm -rf "${copy:?}/bin"
 
 stale=0
-for part in pkg/apis pkg/client crd cmd/pod2-apiserver/{apis,openapi} charts docs/reference/{api,view-api,kubectl-pod2,flags,helm-values}.md; do
+for part in pkg/apis pkg/client crd cmd/pod2-apiserver/{apis,openapi} artifacts/dashboard charts docs/reference/{api,view-api,kubectl-pod2,flags,helm-values}.md; do
   diff -ru "$part" "$copy/$part" || stale=1
 done
 if [ "$stale" = 1 ]; then

@@ -214,7 +214,7 @@ func TestListAddressesPage(t *testing.T) {
 	aggregate(t, port)
 	sweepAfter(t, "list-addresses")
 	startController(t, "list-addresses")
-	runUserPage(t, newNamespace(t), checkout(t), "docs/how-to/list-addresses.md", "remove aggregated")
+	runUserPage(t, newNamespace(t), checkout(t), "docs/how-to/list-addresses.md", "remove helm aggregated")
 }
 
 // kubectlWatch starts kubectl, which prints until the end of the test.

@@ -250,7 +250,7 @@ func TestChartRefusesValues(t *testing.T) {
 // Each value changes an object, and has a description.
 func TestChartUsesEachValue(t *testing.T) {
 	t.Parallel()
-	everything := []string{"--set=agent.enabled=true,apiserver.enabled=true,metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true"}
+	everything := []string{"--set=agent.enabled=true,apiserver.enabled=true,metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true"}
 	before := rendered(t, "pod2", everything...)
 	for _, v := range []struct{ set, where, want string }{
 		{"image.registry=example.com/x", "DaemonSet pod2-agent/pod2-agent", "image: example.com/x/pod2-agent:"},
@@ -297,6 +297,8 @@ func TestChartUsesEachValue(t *testing.T) {
 		{"metrics.serviceMonitor.interval=10s", "ServiceMonitor pod2-agent/pod2-agent", "interval: 10s"},
 		{"metrics.prometheusRule.enabled=false", "PrometheusRule pod2-system/pod2", ""},
 		{"metrics.prometheusRule.labels.release=prom", "PrometheusRule pod2-system/pod2", "release: prom"},
+		{"metrics.dashboard.enabled=false", "ConfigMap pod2-system/pod2-dashboard", ""},
+		{"metrics.dashboard.labels.grafana=yes", "ConfigMap pod2-system/pod2-dashboard", "grafana: \"yes\""},
 	} {
 		t.Run(v.set, func(t *testing.T) {
 			t.Parallel()
