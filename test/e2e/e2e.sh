@@ -265,7 +265,7 @@ run_tests() {
     echo "End-to-end tests: $reason: skipped"
     return
   fi
-  make --no-print-directory -C "$root" cluster-tools e2e-tools build local-release
+  make --no-print-directory -C "$root" cluster-tools e2e-tools build local-release bin/helm
   (cd "$root/test/e2e" && CGO_ENABLED=0 go test -c -tags="e2e${E2E_BRIDGES:+,bridges}" -o "$bin/e2e/e2e.test" .)
   if running; then
     test_binary "$@"

@@ -158,7 +158,8 @@ func TestHelm(t *testing.T) {
 	next := nextRelease(t)
 	c.kubectl("apply", "-f", filepath.Join(root, "artifacts/00-namespace.yaml"), "-f", filepath.Join(root, "hack/localcluster/network-attachment-definitions.yaml"))
 	c.helmRefused("install the chart pod2-crds first", "install", "pod2", "pod2")
-	c.helm("install", "pod2-crds", "pod2-crds")
+	c.kubectl("apply", "-f", filepath.Join(root, "crd/samplecrd.k8s.io_pod2s.yaml"))
+	c.helm("install", "pod2-crds", "pod2-crds", "--take-ownership") // of the CRD that kubectl has created
 	notes := c.helm("install", "pod2", "pod2", "--wait", "--timeout=60s")
 	for _, want := range []string{"helm test pod2 --namespace=pod2-system", "kubectl pod2 install --check"} {
 		if !strings.Contains(notes, want) {

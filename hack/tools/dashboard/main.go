@@ -58,6 +58,13 @@ func run(dir string) error {
 	if err := yaml.UnmarshalStrict(text, &s); err != nil {
 		return err
 	}
+	for _, row := range s.Rows {
+		for _, p := range row.Panels {
+			if len(p.Want) == 0 {
+				return fmt.Errorf("panel %s: the result of its query is not compared: set want", p.Title)
+			}
+		}
+	}
 	dashboard, err := json.MarshalIndent(s.dashboard(), "", "  ")
 	if err != nil {
 		return err
