@@ -138,6 +138,7 @@ func newInformers(clients reconcile.Clients, namespace string, serviceCIDRs bool
 		EndpointSlices: ofPod2s.Discovery().V1().EndpointSlices(),
 		Sidecars:       sample.Samplecrd().V1().Sidecars(),
 		VNIs:           sample.Samplecrd().V1().VNIs(),
+		Histories:      sample.Samplecrd().V1().AddressHistories(),
 		Definitions:    sample.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
 	}
 	if namespace == metav1.NamespaceAll {

@@ -43,7 +43,7 @@ type Clients struct {
 //
 // The cluster may not have the kind of Definitions. Nodes and ServiceCIDRs may be nil: then
 // Networks do not avoid the addresses in them. AddressSlices are written, and watched, only
-// with Nodes.
+// with Nodes. Histories may be nil: then Networks get no AddressHistories.
 type Informers struct {
 	Networks       sampleinformers.NetworkInformer
 	Blocks         sampleinformers.AddressBlockInformer
@@ -63,6 +63,7 @@ type Informers struct {
 	Definitions    nadinformers.NetworkAttachmentDefinitionInformer
 	Nodes          coreinformers.NodeInformer
 	AddressSlices  sampleinformers.AddressSliceInformer
+	Histories      sampleinformers.AddressHistoryInformer
 	ServiceCIDRs   networkinginformers.ServiceCIDRInformer
 }
 
@@ -80,6 +81,7 @@ type writers struct {
 	writeSlices        writer[*discoveryv1.EndpointSlice]
 	writeVNIs          writer[*samplev1.VNI]
 	writeAddressSlices writer[*samplev1.AddressSlice]
+	writeHistories     writer[*samplev1.AddressHistory]
 	writeSidecars      writer[*samplev1.Sidecar]
 	writeDefinitions   writer[*nadv1.NetworkAttachmentDefinition]
 }
@@ -116,6 +118,8 @@ func newWriters(c Clients, w *ownWrites, clock clock.PassiveClock) writers {
 			"VNI", vnisResource, w, nil},
 		writeAddressSlices: writer[*samplev1.AddressSlice]{fenced.New(merge, func(ns string) fenced.Client[*samplev1.AddressSlice] { return sample.AddressSlices(ns) }),
 			"AddressSlice", addressSlicesResource, w, nil},
+		writeHistories: writer[*samplev1.AddressHistory]{fenced.New(merge, func(ns string) fenced.Client[*samplev1.AddressHistory] { return sample.AddressHistories(ns) }),
+			"AddressHistory", historiesResource, w, nil},
 		writeSidecars: writer[*samplev1.Sidecar]{fenced.New(merge, func(ns string) fenced.Client[*samplev1.Sidecar] { return sample.Sidecars(ns) }),
 			"Sidecar", sidecarsResource, w, nil},
 		writeDefinitions: writer[*nadv1.NetworkAttachmentDefinition]{fenced.New(merge, func(ns string) fenced.Client[*nadv1.NetworkAttachmentDefinition] {

@@ -261,8 +261,8 @@ func TestCronTabKeys(t *testing.T) {
 		{"CronJob with its name, of any owner", &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "ct"}}, "CronTab ct"},
 		{"Job with its label", newJob(), "CronTab ct"},
 		{"pod with its label", newRunPod(), "CronTab ct"},
-		{"Network that it asks for", newNetwork("blue"), "AddressSlice blue, CronTab ct, Multus blue, Network blue"},
-		{"block, while one waits for addresses", newBlock("red"), "AddressSlice red, CronTab going, Network red"},
+		{"Network that it asks for", newNetwork("blue"), "AddressHistory blue, AddressSlice blue, CronTab ct, Multus blue, Network blue"},
+		{"block, while one waits for addresses", newBlock("red"), "AddressHistory red, AddressSlice red, CronTab going, Network red"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			same(t, newWorld(t, newCronTab(false), going.DeepCopy()).keysFor(row.event), row.want)

@@ -11,6 +11,7 @@ import (
 	"github.com/pod2/pod2/pkg/crontab"
 	"github.com/pod2/pod2/pkg/network"
 	"github.com/pod2/pod2/pkg/network/addressslice"
+	"github.com/pod2/pod2/pkg/network/history"
 	"github.com/pod2/pod2/pkg/network/multus"
 	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
@@ -35,7 +36,10 @@ const (
 	// read. Without a name, it is about those of the nodes. It is a separate kind, because it
 	// waits for pods to be scheduled, and no pod waits for it.
 	KindAddressSlice = "AddressSlice"
-	KindSidecar      = "Sidecar"
+	// KindAddressHistory has the name of a Network and is about its AddressHistories. It is a
+	// separate kind, because no pod waits for it.
+	KindAddressHistory = "AddressHistory"
+	KindSidecar        = "Sidecar"
 )
 
 // Kinds returns all kinds.
@@ -50,6 +54,7 @@ type kinds struct {
 	dns          *dnsKind
 	multus       *multusKind
 	addressSlice *addressSliceKind
+	history      *historyKind
 	sidecar      *sidecarKind
 }
 
@@ -64,6 +69,7 @@ func newKinds(s *shared, over *confirmedOver, i Informers) kinds {
 		dns:          newDNSKind(s, over, names),
 		multus:       newMultusKind(s, attachments, i),
 		addressSlice: newAddressSliceKind(s),
+		history:      newHistoryKind(s),
 		sidecar:      newSidecarKind(s),
 	}
 }
@@ -79,8 +85,9 @@ func (k kinds) table() map[string]syncer {
 		KindDNS:     kind[dns.State, dns.Plan]{k.dns.observe, dns.Diff, k.dns.apply},
 		KindMultus:  kind[multus.State, multus.Plan]{k.multus.observe, multus.Diff, k.multus.apply},
 
-		KindAddressSlice: kind[addressslice.State, addressslice.Plan]{k.addressSlice.observe, addressslice.Diff, k.addressSlice.apply},
-		KindSidecar:      kind[sidecar.State, sidecar.Plan]{k.sidecar.observe, sidecar.Diff, k.sidecar.apply},
+		KindAddressSlice:   kind[addressslice.State, addressslice.Plan]{k.addressSlice.observe, addressslice.Diff, k.addressSlice.apply},
+		KindAddressHistory: kind[history.State, history.Plan]{k.history.observe, history.Diff, k.history.apply},
+		KindSidecar:        kind[sidecar.State, sidecar.Plan]{k.sidecar.observe, sidecar.Diff, k.sidecar.apply},
 	}
 }
 

@@ -34,6 +34,7 @@ const (
 	servicesResource      resource = "services"
 	slicesResource        resource = "endpointslices"
 	addressSlicesResource resource = "addressslices"
+	historiesResource     resource = "addresshistories"
 	sidecarsResource      resource = "sidecars"
 	vnisResource          resource = "vnis"
 	definitionsResource   resource = "network-attachment-definitions"
@@ -60,7 +61,7 @@ type wake struct {
 
 // newRows returns the table of all watched resources: their indexes, and the keys that
 // they wake.
-func newRows(s *shared, n *networkKind, i Informers) []row {
+func newRows(s *shared, n *networkKind, h *historyKind, i Informers) []row {
 	rows := []row{
 		{networksResource, i.Networks.Informer(), cache.Indexers{byWire: index(wire)}, nil, []wake{
 			{keys: waking(s.wokenByNetwork)}, {keys: waking(s.cronTabsOn)}, itself[*v1.Network](KindMultus), {keys: waking(s.othersOnWire), same: sameSpec},
@@ -104,6 +105,12 @@ func newRows(s *shared, n *networkKind, i Informers) []row {
 			row{nodesResource, i.Nodes.Informer(), nil, SlimNode, []wake{{keys: s.onRangesOf, same: sameRanges}, {keys: waking(s.wokenByNode), same: sameAddresses}}, false},
 			row{addressSlicesResource, i.AddressSlices.Informer(), cache.Indexers{bySliced: index(sliced)}, nil, []wake{{keys: waking(func(s *v1.AddressSlice) []Key { return keysOf(KindAddressSlice, sliced(s)) })}}, false})
 		wakeAddressSlices(rows)
+	}
+	if i.Histories != nil {
+		rows = append(rows, row{historiesResource, i.Histories.Informer(), cache.Indexers{byNetwork: index(networksOfHistory)}, nil, []wake{
+			{keys: waking(func(h *v1.AddressHistory) []Key { return keysOf(KindAddressHistory, networksOfHistory(h)) })},
+		}, false})
+		h.wakeFrom(rows)
 	}
 	if i.ServiceCIDRs != nil {
 		rows = append(rows, row{serviceCIDRsResource, i.ServiceCIDRs.Informer(), nil, nil, []wake{{keys: s.onRangesOf, same: sameRanges}}, false})
@@ -163,6 +170,7 @@ type caches struct {
 	services      reader[*corev1.Service]
 	slices        reader[*discoveryv1.EndpointSlice]
 	addressSlices reader[*v1.AddressSlice]
+	histories     reader[*v1.AddressHistory]
 	nodes         reader[*corev1.Node]
 	sidecars      reader[*v1.Sidecar]
 	vnis          reader[*v1.VNI]
@@ -191,6 +199,9 @@ func newCaches(i Informers) caches {
 	}
 	if i.Nodes != nil {
 		c.nodes, c.addressSlices = reader[*corev1.Node]{i.Nodes.Informer().GetIndexer()}, reader[*v1.AddressSlice]{i.AddressSlices.Informer().GetIndexer()}
+	}
+	if i.Histories != nil {
+		c.histories = reader[*v1.AddressHistory]{i.Histories.Informer().GetIndexer()}
 	}
 	if i.ServiceCIDRs != nil {
 		c.serviceCIDRs = reader[*networkingv1.ServiceCIDR]{i.ServiceCIDRs.Informer().GetIndexer()}

@@ -28,8 +28,8 @@ func TestANetworkIsToldWhoSharesItsWire(t *testing.T) {
 	if calls := w.syncText(KindMultus, "blue"); !strings.Contains(calls, "event on blue: Warning SharedWire: ") || !strings.Contains(calls, "Network other/red hands out") {
 		t.Errorf("calls\n%s", calls)
 	}
-	same(t, w.keysFor(theirs), "AddressSlice other/red, Multus blue, Multus other/red, Network other/red")
-	same(t, w.keysFor(onWire("red", "other", `{"type":"ipvlan","master":"eth2"}`)), "AddressSlice other/red, Multus other/red, Network other/red")
+	same(t, w.keysFor(theirs), "AddressHistory other/red, AddressSlice other/red, Multus blue, Multus other/red, Network other/red")
+	same(t, w.keysFor(onWire("red", "other", `{"type":"ipvlan","master":"eth2"}`)), "AddressHistory other/red, AddressSlice other/red, Multus other/red, Network other/red")
 }
 
 // The counters in a status change all the time and do not wake the other Networks.

@@ -78,8 +78,8 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		Claims: core.Core().V1().PersistentVolumeClaims(), Classes: core.Storage().V1().StorageClasses(),
 		CronTabs: crds.Stable().V1().CronTabs(), CronJobs: core.Batch().V1().CronJobs(), Jobs: core.Batch().V1().Jobs(),
 		Services: core.Core().V1().Services(), EndpointSlices: core.Discovery().V1().EndpointSlices(),
-		Sidecars: crds.Samplecrd().V1().Sidecars(),
-		VNIs:     crds.Samplecrd().V1().VNIs(), Definitions: crds.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
+		Sidecars: crds.Samplecrd().V1().Sidecars(), Histories: crds.Samplecrd().V1().AddressHistories(),
+		VNIs: crds.Samplecrd().V1().VNIs(), Definitions: crds.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
 		Nodes: core.Core().V1().Nodes(), AddressSlices: crds.Samplecrd().V1().AddressSlices(), ServiceCIDRs: core.Networking().V1().ServiceCIDRs(),
 	}
 	for resource, informer := range map[string]cache.SharedIndexInformer{
@@ -87,8 +87,8 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		"pods": informers.Pods.Informer(), "statefulsets": informers.StatefulSets.Informer(), "controllerrevisions": informers.Revisions.Informer(),
 		"persistentvolumeclaims": informers.Claims.Informer(), "crontabs": informers.CronTabs.Informer(), "cronjobs": informers.CronJobs.Informer(),
 		"jobs": informers.Jobs.Informer(), "services": informers.Services.Informer(), "endpointslices": informers.EndpointSlices.Informer(),
-		"sidecars": informers.Sidecars.Informer(),
-		"vnis":     informers.VNIs.Informer(), "network-attachment-definitions": informers.Definitions.Informer(),
+		"sidecars": informers.Sidecars.Informer(), "addresshistories": informers.Histories.Informer(),
+		"vnis": informers.VNIs.Informer(), "network-attachment-definitions": informers.Definitions.Informer(),
 		"nodes": informers.Nodes.Informer(), "addressslices": informers.AddressSlices.Informer(), "servicecidrs": informers.ServiceCIDRs.Informer(),
 	} {
 		r := apiserver.ResourceNamed(resource)

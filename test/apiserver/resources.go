@@ -69,6 +69,7 @@ var (
 		{samples.WithResource("networks"), "Network", &v1.Network{}, true, true, true},
 		{samples.WithResource("addressblocks"), "AddressBlock", &v1.AddressBlock{}, true, false, true},
 		{samples.WithResource("addressslices"), "AddressSlice", &v1.AddressSlice{}, true, false, true},
+		{samples.WithResource("addresshistories"), "AddressHistory", &v1.AddressHistory{}, true, false, true},
 		{samples.WithResource("pod2s"), "Pod2", &v1.Pod2{}, true, true, true},
 		{samples.WithResource("sidecars"), "Sidecar", &v1.Sidecar{}, true, true, true},
 		{samples.WithResource("vnis"), "VNI", &v1.VNI{}, true, false, true},

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/pod2/pod2/test/sim"
@@ -21,7 +22,7 @@ func (program Program) CrashAtEveryWrite(t *testing.T) {
 				return false
 			}
 			runs++
-			if why := o.differs(want); why != "" {
+			if why := cmp.Or(o.differs(want), o.forgotten); why != "" {
 				t.Fatalf("killed %v: %s\n%s", crashes, why, o.trace)
 			}
 			return true

@@ -4,6 +4,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -62,6 +63,7 @@ type outcome struct {
 	stale        sim.Staleness
 	first        sim.Staleness // of the first run of the program
 	loud         string
+	forgotten    string // a record that the AddressHistories lack, or a wrong one
 	version      int
 	asked        []string // kinds of requests
 }
@@ -95,7 +97,8 @@ func (program Program) play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, c
 	synctest.Test(t, func(*testing.T) {
 		w := sim.NewWorld(program.alone, choose, from)
 		defer w.Close()
-		w.Watch(sim.NewPromises())
+		promises := sim.NewPromises()
+		w.Watch(promises)
 		start := w.Version()
 		disturb(w)
 		time.Sleep(time.Minute) // until its caches are full
@@ -115,7 +118,7 @@ func (program Program) play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, c
 			o.writes = append(o.writes, p.Writes())
 			o.stale.Add(p.Stale())
 		}
-		o.first = w.Runs()[0].Stale()
+		o.first, o.forgotten = w.Runs()[0].Stale(), promises.Forgotten(w.Cluster)
 		o.version, o.asked = w.Version(), w.Asked()
 		o.points = map[string][]int{}
 		for _, kind := range watched {
@@ -180,7 +183,7 @@ func (o outcome) broken() string {
 func (program Program) undisturbed(t *testing.T, sc sim.Scenario, from *sim.Snapshot) outcome {
 	t.Helper()
 	o := program.play(t, sc, from, nil, func(w *sim.World) { w.StartAndRestart() })
-	if why := o.broken(); why != "" {
+	if why := cmp.Or(o.broken(), o.forgotten); why != "" {
 		t.Fatalf("undisturbed: %s\n%s", why, o.trace)
 	}
 	return o

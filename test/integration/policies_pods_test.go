@@ -157,6 +157,7 @@ func TestLedgerIsNotRewritten(t *testing.T) {
 	const ledger = "pod2-ledger"
 	outcome(t, "another AddressBlock", u.create(t, addressBlock), ledger)
 	outcome(t, "an AddressSlice", u.create(t, addressSlice), ledger)
+	outcome(t, "an AddressHistory", u.create(t, addressHistory), ledger)
 	for _, c := range []struct{ what, patch, want string }{
 		{"entries removed", `{"spec":{"entries":[]}}`, ledger},
 		{"empty and sealed", `{"spec":{"entries":[],"sealed":true}}`, ledger},

@@ -86,7 +86,7 @@ rules:
 		rules = []string{
 			"", "pods pods/status pods/binding pods/resize pods/ephemeralcontainers bindings replicationcontrollers podtemplates", all,
 			"apps", "deployments replicasets statefulsets daemonsets", all, "batch", "jobs cronjobs", all,
-			"samplecrd.k8s.io", "networks pod2s addressblocks addressslices sidecars", all,
+			"samplecrd.k8s.io", "networks pod2s addressblocks addressslices addresshistories sidecars", all,
 		}
 	}
 	list := func(words string) string { return "[" + strings.Join(strings.Fields(words), ", ") + "]" }

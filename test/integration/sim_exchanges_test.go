@@ -88,6 +88,12 @@ var exchanges = []exchange{
 	{what: "PATCH addressslices/blue-0", contentType: mergePatch, body: change("{uid:addresses}", "{old:addresses}", "", "")},
 	{what: "DELETE addressslices/blue-0", body: `{"preconditions":{"uid":"` + otherUID + `"}}`},
 	{what: "DELETE addressslices/blue-0", body: byUID("addresses")},
+	// AddressHistories.
+	{what: "POST addresshistories", as: "history", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"AddressHistory","metadata":{"name":"blue-0"},"spec":{"since":"2026-01-01T10:00:00Z","through":"2026-01-01T10:00:05Z","records":[{"address":"10.0.0.2","pod":"web-0","until":"2026-01-01T10:00:03Z"}]}}`},
+	{what: "PATCH addresshistories/blue-0", as: "history", contentType: mergePatch, body: change("{uid:history}", "{rv:history}", "", `,"spec":{"through":"2026-01-01T10:00:09Z","records":[]}`)},
+	{what: "PATCH addresshistories/blue-0", contentType: mergePatch, body: change("{uid:history}", "{old:history}", "", "")},
+	{what: "DELETE addresshistories/blue-0", body: `{"preconditions":{"uid":"` + otherUID + `"}}`},
+	{what: "DELETE addresshistories/blue-0", body: byUID("history")},
 
 	// Sidecars, and the dry run of a pod.
 	{what: "POST sidecars", as: "mesh", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Sidecar","metadata":{"name":"mesh"},"spec":{"selector":{"app":"web"},"containers":[{"name":"mesh","image":"one"}]}}`},

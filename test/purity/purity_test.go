@@ -18,7 +18,7 @@ import (
 )
 
 // pure are the packages under the rule, relative to this directory.
-var pure = []string{"../../pkg/ipam", "../../pkg/attachment", "../../pkg/plan", "../../pkg/network", "../../pkg/pod2", "../../pkg/crontab", "../../pkg/ordinals", "../../pkg/pod2/dns", "../../pkg/network/multus", "../../pkg/network/addressslice", "../../pkg/sidecar", "../../pkg/agent/dataplane", "../../pkg/agent/tables", "../../pkg/agent/authorize", "../../internal/dashboard/view", "../../cmd/pod2-apiserver/projection", "../spec"}
+var pure = []string{"../../pkg/ipam", "../../pkg/attachment", "../../pkg/plan", "../../pkg/network", "../../pkg/pod2", "../../pkg/crontab", "../../pkg/ordinals", "../../pkg/pod2/dns", "../../pkg/network/multus", "../../pkg/network/addressslice", "../../pkg/network/history", "../../pkg/sidecar", "../../pkg/agent/dataplane", "../../pkg/agent/tables", "../../pkg/agent/authorize", "../../internal/dashboard/view", "../../cmd/pod2-apiserver/projection", "../spec"}
 
 // allowed are the packages that a pure package may import. An entry that ends in "/"
 // includes every package below it.

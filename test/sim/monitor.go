@@ -23,10 +23,14 @@ import (
 type Promises struct {
 	// kept holds the last seen address of each replica.
 	kept spec.Kept
+	// ended has the tenures that ended, by UID of the Network.
+	ended map[types.UID][]spec.Tenure
 }
 
 // NewPromises returns a monitor for one Server.
-func NewPromises() *Promises { return &Promises{kept: spec.Kept{}} }
+func NewPromises() *Promises {
+	return &Promises{kept: spec.Kept{}, ended: map[types.UID][]spec.Tenure{}}
+}
 
 // verbs maps a method to the verb of its request.
 var verbs = map[string]string{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -77,7 +81,10 @@ func (p *Promises) Changed(s *Cluster, c Change) string {
 			return "" // restoring an AddressBlock hands out no address
 		}
 		old, _ := c.Old.(*v1.AddressBlock)
+		p.ends(old, obj)
 		return joined([]string{handedOut(s, old, obj), onEdge(s)})
+	case *v1.AddressHistory:
+		p.trust(c, obj)
 	case *v1.Pod2:
 		p.forget(obj)
 	case nil:

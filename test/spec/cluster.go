@@ -31,6 +31,7 @@ type Cluster struct {
 	EndpointSlices []*discoveryv1.EndpointSlice
 	VNIs           []*v1.VNI
 	AddressSlices  []*v1.AddressSlice
+	Histories      []*v1.AddressHistory
 	Sidecars       []*v1.Sidecar
 	Nodes          []*corev1.Node
 	// Definitions are nil in a cluster without the kind.

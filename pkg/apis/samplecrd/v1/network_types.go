@@ -157,6 +157,36 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:Minimum=1280
 	// +kubebuilder:validation:Maximum=65535
 	MTU *int32 `json:"mtu,omitempty"`
+
+	// addressHistory bounds the record of earlier holders of the addresses, which
+	// the controller keeps in AddressHistories. Defaults to 1000 records, for 30
+	// days.
+	//
+	// +optional
+	// +default={}
+	AddressHistory *AddressHistoryBounds `json:"addressHistory,omitempty"`
+}
+
+// AddressHistoryBounds are the bounds of the record of earlier holders.
+type AddressHistoryBounds struct {
+	// limit is the number of records to keep. The controller deletes the oldest
+	// records, up to a quarter of limit at once. 0 means that it keeps none.
+	// Defaults to 1000.
+	//
+	// +optional
+	// +default=1000
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	Limit *int32 `json:"limit,omitempty"`
+	// maxAgeSeconds is the age at which a record may be deleted. The controller
+	// deletes it when it is at most a quarter older. Defaults to 2592000, which is
+	// 30 days.
+	//
+	// +optional
+	// +default=2592000
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=315360000
+	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
 }
 
 // AttachmentType names a way to attach pods to a Network.

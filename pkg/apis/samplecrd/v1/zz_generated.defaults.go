@@ -20,6 +20,8 @@ import (
 func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&AddressBlock{}, func(obj interface{}) { SetObjectDefaults_AddressBlock(obj.(*AddressBlock)) })
 	scheme.AddTypeDefaultingFunc(&AddressBlockList{}, func(obj interface{}) { SetObjectDefaults_AddressBlockList(obj.(*AddressBlockList)) })
+	scheme.AddTypeDefaultingFunc(&AddressHistory{}, func(obj interface{}) { SetObjectDefaults_AddressHistory(obj.(*AddressHistory)) })
+	scheme.AddTypeDefaultingFunc(&AddressHistoryList{}, func(obj interface{}) { SetObjectDefaults_AddressHistoryList(obj.(*AddressHistoryList)) })
 	scheme.AddTypeDefaultingFunc(&AddressSlice{}, func(obj interface{}) { SetObjectDefaults_AddressSlice(obj.(*AddressSlice)) })
 	scheme.AddTypeDefaultingFunc(&AddressSliceList{}, func(obj interface{}) { SetObjectDefaults_AddressSliceList(obj.(*AddressSliceList)) })
 	scheme.AddTypeDefaultingFunc(&Network{}, func(obj interface{}) { SetObjectDefaults_Network(obj.(*Network)) })
@@ -43,6 +45,21 @@ func SetObjectDefaults_AddressBlockList(in *AddressBlockList) {
 	for i := range in.Items {
 		a := &in.Items[i]
 		SetObjectDefaults_AddressBlock(a)
+	}
+}
+
+func SetObjectDefaults_AddressHistory(in *AddressHistory) {
+	if in.Spec.Records == nil {
+		if err := json.Unmarshal([]byte(`[]`), &in.Spec.Records); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func SetObjectDefaults_AddressHistoryList(in *AddressHistoryList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_AddressHistory(a)
 	}
 }
 
@@ -78,6 +95,21 @@ func SetObjectDefaults_Network(in *Network) {
 	}
 	if in.Spec.Egress == "" {
 		in.Spec.Egress = "NAT"
+	}
+	if in.Spec.AddressHistory == nil {
+		if err := json.Unmarshal([]byte(`{}`), &in.Spec.AddressHistory); err != nil {
+			panic(err)
+		}
+	}
+	if in.Spec.AddressHistory != nil {
+		if in.Spec.AddressHistory.Limit == nil {
+			var ptrVar1 int32 = 1000
+			in.Spec.AddressHistory.Limit = &ptrVar1
+		}
+		if in.Spec.AddressHistory.MaxAgeSeconds == nil {
+			var ptrVar1 int32 = 2592000
+			in.Spec.AddressHistory.MaxAgeSeconds = &ptrVar1
+		}
 	}
 }
 

@@ -50,6 +50,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
 		&AddressBlock{},
 		&AddressBlockList{},
+		&AddressHistory{},
+		&AddressHistoryList{},
 		&AddressSlice{},
 		&AddressSliceList{},
 		&Network{},

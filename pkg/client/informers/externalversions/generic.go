@@ -48,6 +48,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		// Group=samplecrd.k8s.io, Version=v1
 	case samplecrdv1.SchemeGroupVersion.WithResource("addressblocks"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().AddressBlocks().Informer()}, nil
+	case samplecrdv1.SchemeGroupVersion.WithResource("addresshistories"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().AddressHistories().Informer()}, nil
 	case samplecrdv1.SchemeGroupVersion.WithResource("addressslices"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().AddressSlices().Informer()}, nil
 	case samplecrdv1.SchemeGroupVersion.WithResource("networks"):

@@ -12,6 +12,14 @@ type AddressBlockListerExpansion interface{}
 // AddressBlockNamespaceLister.
 type AddressBlockNamespaceListerExpansion interface{}
 
+// AddressHistoryListerExpansion allows custom methods to be added to
+// AddressHistoryLister.
+type AddressHistoryListerExpansion interface{}
+
+// AddressHistoryNamespaceListerExpansion allows custom methods to be added to
+// AddressHistoryNamespaceLister.
+type AddressHistoryNamespaceListerExpansion interface{}
+
 // AddressSliceListerExpansion allows custom methods to be added to
 // AddressSliceLister.
 type AddressSliceListerExpansion interface{}

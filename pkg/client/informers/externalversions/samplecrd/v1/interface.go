@@ -12,6 +12,8 @@ import (
 type Interface interface {
 	// AddressBlocks returns a AddressBlockInformer.
 	AddressBlocks() TypedAddressBlockInformer
+	// AddressHistories returns a AddressHistoryInformer.
+	AddressHistories() TypedAddressHistoryInformer
 	// AddressSlices returns a AddressSliceInformer.
 	AddressSlices() TypedAddressSliceInformer
 	// Networks returns a NetworkInformer.
@@ -38,6 +40,11 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // AddressBlocks returns a TypedAddressBlockInformer.
 func (v *version) AddressBlocks() TypedAddressBlockInformer {
 	return &addressBlockInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// AddressHistories returns a TypedAddressHistoryInformer.
+func (v *version) AddressHistories() TypedAddressHistoryInformer {
+	return &addressHistoryInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // AddressSlices returns a TypedAddressSliceInformer.

@@ -6,6 +6,8 @@ package v1
 
 type AddressBlockExpansion interface{}
 
+type AddressHistoryExpansion interface{}
+
 type AddressSliceExpansion interface{}
 
 type NetworkExpansion interface{}

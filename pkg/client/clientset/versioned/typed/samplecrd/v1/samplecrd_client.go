@@ -15,6 +15,7 @@ import (
 type SamplecrdV1Interface interface {
 	RESTClient() rest.Interface
 	AddressBlocksGetter
+	AddressHistoriesGetter
 	AddressSlicesGetter
 	NetworksGetter
 	Pod2sGetter
@@ -29,6 +30,10 @@ type SamplecrdV1Client struct {
 
 func (c *SamplecrdV1Client) AddressBlocks(namespace string) AddressBlockInterface {
 	return newAddressBlocks(c, namespace)
+}
+
+func (c *SamplecrdV1Client) AddressHistories(namespace string) AddressHistoryInterface {
+	return newAddressHistories(c, namespace)
 }
 
 func (c *SamplecrdV1Client) AddressSlices(namespace string) AddressSliceInterface {

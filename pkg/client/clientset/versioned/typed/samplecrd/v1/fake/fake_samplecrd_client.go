@@ -18,6 +18,10 @@ func (c *FakeSamplecrdV1) AddressBlocks(namespace string) v1.AddressBlockInterfa
 	return newFakeAddressBlocks(c, namespace)
 }
 
+func (c *FakeSamplecrdV1) AddressHistories(namespace string) v1.AddressHistoryInterface {
+	return newFakeAddressHistories(c, namespace)
+}
+
 func (c *FakeSamplecrdV1) AddressSlices(namespace string) v1.AddressSliceInterface {
 	return newFakeAddressSlices(c, namespace)
 }

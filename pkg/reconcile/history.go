@@ -1,0 +1,203 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network/history"
+	"github.com/pod2/pod2/pkg/plan"
+)
+
+// historyKind records the earlier holders of the addresses of a Network. Unlike the memories in
+// memory.go, its own memory has facts that the cluster does not have yet. A controller that
+// starts without it writes a record about the gap.
+type historyKind struct {
+	*shared
+	mu sync.Mutex
+	of map[string]*remembered // by path of the Network
+}
+
+// remembered is the memory about one Network.
+type remembered struct {
+	// first are its AddressBlocks as the watch showed them first, until the first sync.
+	first  map[string]*v1.AddressBlock
+	synced bool
+	seen   *history.Seen
+}
+
+// nodesEvery is how long the node of a pod may stay unknown after the pod was scheduled.
+const nodesEvery = time.Second
+
+func newHistoryKind(s *shared) *historyKind {
+	return &historyKind{shared: s, of: map[string]*remembered{}}
+}
+
+func (r *historyKind) remembered(path string) *remembered {
+	m := r.of[path]
+	if m == nil {
+		m = &remembered{first: map[string]*v1.AddressBlock{}}
+		r.of[path] = m
+	}
+	return m
+}
+
+// blockChanged keeps the first version of an AddressBlock. All AddressBlocks of the first list
+// come before the first sync of any key, so no address is taken back before that.
+func (r *historyKind) blockChanged(block *v1.AddressBlock) []Key {
+	paths := networkOfBlock(block)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, path := range paths {
+		if m := r.remembered(path); !m.synced && m.first[block.Name] == nil {
+			m.first[block.Name] = block
+		}
+	}
+	return keysOf(KindAddressHistory, paths)
+}
+
+// take returns the memory before a sync.
+func (r *historyKind) take(path string) (first map[string]*v1.AddressBlock, seen *history.Seen) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.remembered(path)
+	return maps.Clone(m.first), m.seen
+}
+
+// keep is called at the end of a sync.
+func (r *historyKind) keep(path string, seen *history.Seen, exists bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !exists {
+		delete(r.of, path)
+		return
+	}
+	r.of[path] = &remembered{synced: true, seen: seen}
+}
+
+// observe reads the view of one Network. It looks up the nodes of pods as long as their
+// addresses are bound, because a record is made when the pod is gone.
+func (r *historyKind) observe(key Key) (state history.State, again time.Duration, err error) {
+	state = history.State{
+		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name, Network: r.networks.get(key.Namespace, key.Name),
+		Histories: r.histories.sorted(byNetwork, key.path()), Blocks: r.blocks.sorted(byNetwork, key.path()), Nodes: map[types.UID]string{},
+	}
+	state.First, state.Seen = r.take(key.path())
+	for _, block := range state.Blocks {
+		if state.Seen.Located(block) {
+			continue
+		}
+		for _, entry := range block.Spec.Entries {
+			if pod := r.pods.get(block.Namespace, entry.Pod); entry.State == v1.AddressBound && pod != nil && pod.UID == entry.PodUID && pod.Spec.NodeName != "" {
+				state.Nodes[pod.UID] = pod.Spec.NodeName
+			}
+		}
+	}
+	return state, 0, nil
+}
+
+// apply makes the write of the plan. An event on the Network reports a refusal. The memory
+// loses the records only after the API server has accepted them.
+func (r *historyKind) apply(ctx context.Context, key Key, state history.State, p history.Plan) (result Result, err error) {
+	result.RequeueAfter = p.RequeueAfter
+	seen := p.Seen
+	defer func() { r.keep(key.path(), seen, state.Network != nil) }()
+	if p.Empty() {
+		return result, nil
+	}
+	steps := r.steps(key)
+	steps.do(history.ReasonFailedWrite, func() error {
+		if err := r.confirm(ctx, key, state, p); err != nil {
+			return err
+		}
+		if _, err := forEach(ctx, p.Delete, deleting(key, r.writeHistories)); err != nil {
+			return err
+		}
+		if p.Update != nil {
+			if _, err := r.writeHistories.update(ctx, key, p.Update.Was, p.Update.Object, p.Update.Reason); err != nil {
+				return err
+			}
+		}
+		if p.Create != nil {
+			if _, err := r.writeHistories.create(ctx, key, p.Create, ""); err != nil {
+				return err
+			}
+		}
+		seen = p.Written
+		return nil
+	})
+	if len(steps.told) > 0 && state.Network != nil {
+		r.record(state.Network, []plan.Event{plan.Warning(steps.told[0].Reason, steps.told[0].Message)})
+	}
+	return result, steps.err()
+}
+
+// confirm that the Network exists, or that it is gone.
+func (r *historyKind) confirm(ctx context.Context, key Key, state history.State, p history.Plan) error {
+	switch {
+	case !p.Confirm:
+		return nil
+	case state.Network != nil:
+		return r.live.confirmNetwork(ctx, key, state.Network)
+	}
+	if _, err := r.live.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return errors.Join(fmt.Errorf("%s exists: %w", key, ErrStale), err)
+	}
+	return nil
+}
+
+// networksOfHistory returns the Networks of an AddressHistory: by its label, and by its owner,
+// because a user may have changed the label.
+func networksOfHistory(h *v1.AddressHistory) []string {
+	paths := labelled(h, v1.NetworkLabel)
+	if owner := metav1.GetControllerOfNoCopy(h); owner != nil {
+		paths = append(paths, path(h.Namespace, owner.Name))
+	}
+	return slices.Compact(paths)
+}
+
+// wakeFrom adds the events of Networks, AddressBlocks and pods that concern AddressHistories.
+func (r *historyKind) wakeFrom(rows []row) {
+	for i := range rows {
+		switch rows[i].resource {
+		case networksResource:
+			w := itself[*v1.Network](KindAddressHistory)
+			w.same = sameSpec
+			rows[i].wakes = append(rows[i].wakes, w)
+		case blocksResource:
+			rows[i].wakes = append(rows[i].wakes, wake{keys: waking(r.blockChanged)})
+		case podsResource:
+			rows[i].wakes = append(rows[i].wakes, wake{keys: waking(historiesOfPod), patience: func(_, _ any) time.Duration { return nodesEvery }, same: sameNode})
+		}
+	}
+}
+
+// historiesOfPod returns the Networks that have an address of a scheduled pod.
+func historiesOfPod(pod *corev1.Pod) []Key {
+	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil {
+		return nil
+	}
+	var keys []Key
+	for name := range attachment.Published(pod) {
+		keys = append(keys, Key{KindAddressHistory, pod.Namespace, name})
+	}
+	return keys
+}
+
+// sameNode recognizes updates of a pod that do not change its node.
+func sameNode(old, new any) bool {
+	was, ok1 := old.(*corev1.Pod)
+	is, ok2 := new.(*corev1.Pod)
+	return ok1 && ok2 && was.UID == is.UID && was.Spec.NodeName == is.Spec.NodeName
+}
