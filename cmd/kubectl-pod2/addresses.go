@@ -21,34 +21,41 @@ import (
 )
 
 func newAddresses(t *tool) *cobra.Command {
-	asMap, everywhere := false, false
+	asMap, everywhere, earlier := false, false, historyFlags{}
 	cmd := &cobra.Command{
-		Use: "addresses [NETWORK]", Args: usage(cobra.MaximumNArgs(1)),
+		Use: "addresses [NETWORK] [ADDRESS|POD]", Args: usage(cobra.MaximumNArgs(2)),
 		Short: "List addresses in address order, and the pods that hold them",
 		Long: "List addresses in address order, and the pods that hold them. The list includes Reserved and Resting addresses. It is of " +
 			"one Network, of all Networks in the namespace, or of all namespaces.\n\n" +
 			"FREE-IN is the time until another pod can get a Resting address.\n\n" +
-			"With -o json, yaml or name, the command prints the AddressBlocks, which record the addresses.",
+			"With -o json, yaml or name, the command prints the AddressBlocks, which record the addresses.\n\n" +
+			"With --history, the list has the earlier holders too, from the AddressHistories of the Network. An ADDRESS or a POD selects " +
+			"its records. FROM is \"?\" if the controller did not see the pod get the address. In a gap, records may be missing. With -o, " +
+			"--history prints the AddressHistories.",
 		Example: examples(`
 # List the addresses of all Networks in the namespace
 kubectl pod2 addresses
 
-# List the addresses of Network blue
-kubectl pod2 addresses blue
-
-# List the addresses of all namespaces
-kubectl pod2 addresses --all-namespaces
-
 # Draw a map of Network blue
-kubectl pod2 addresses blue --map`),
+kubectl pod2 addresses blue --map
+
+# List the earlier and current holders of an address
+kubectl pod2 addresses blue --history 10.1.0.2
+
+# List the holders of all addresses an hour ago
+kubectl pod2 addresses blue --history --at 1h`),
 	}
 	flags := newPrintFlags(cmd)
 	cmd.Flags().BoolVar(&asMap, "map", asMap, "Draw every AddressBlock of each Network, with one character for each address. Cannot be combined with -o.")
 	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", everywhere, "List the addresses of all namespaces. Cannot be combined with a NETWORK.")
+	earlier.add(cmd.Flags())
 	cmd.ValidArgsFunction = completing(t, (*session).networks)
 	cmd.RunE = t.connected(func(ctx context.Context, s *session, args []string) error {
 		if asMap && *flags.OutputFormat != "" {
 			return errors.New("--map and -o cannot be combined: leave one out")
+		}
+		if why := earlier.refuse(args, asMap); why != nil {
+			return why
 		}
 		if everywhere && len(args) > 0 {
 			return errors.New("NETWORK and --all-namespaces cannot be combined: name the namespace of the Network with -n")
@@ -65,6 +72,8 @@ kubectl pod2 addresses blue --map`),
 			return err
 		}
 		switch {
+		case earlier.on:
+			return s.listHistory(ctx, t, flags, args, blocks, earlier)
 		case *flags.OutputFormat != "":
 			return printAll(t, flags, blocks)
 		case asMap:

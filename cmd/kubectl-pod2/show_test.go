@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -312,5 +313,55 @@ func TestFragment(t *testing.T) {
 		if got := fragment(part); got != want {
 			t.Errorf("%s: got %s, want %s", part, got, want)
 		}
+	}
+}
+
+func TestAddressHistory(t *testing.T) {
+	record := func(address, pod string, from, until int) v1.AddressRecord {
+		r := v1.AddressRecord{Address: address, Pod: pod, Until: metav1.NewTime(now.Add(time.Duration(until) * time.Minute))}
+		if from != 0 {
+			r.From, r.PodUID, r.Node = ptr.To(metav1.NewTime(now.Add(time.Duration(from)*time.Minute))), "u-pod", "n1"
+		}
+		return r
+	}
+	gap := record("", "", -20, -19)
+	gap.Gap, gap.PodUID, gap.Node = true, "", ""
+	h := &v1.AddressHistory{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue-0", Labels: map[string]string{v1.NetworkLabel: "blue"},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Network", Name: "blue", UID: "u-net", Controller: ptr.To(true)}}}}
+	h.Spec.Since, h.Spec.Through = metav1.NewTime(now.Add(-time.Hour)), metav1.NewTime(now.Add(-10*time.Minute))
+	h.Spec.Records = []v1.AddressRecord{record("10.0.0.2", "a", -50, -40), gap, record("10.0.0.3", "b", 0, -12), record("10.0.0.2", "web-0", -40, -11)}
+	objects := []runtime.Object{newNetwork("blue", "10.0.0.0/24"), newNetwork("green", "10.1.0.0/24"), block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.2=Bound:web-1"), h}
+	for _, tt := range []struct{ args, want string }{
+		{"addresses blue --history", `
+ADDRESS    POD     OWNER      NODE   FROM                   UNTIL                  POD-UID
+10.0.0.2   a       <none>     n1     2026-01-02T14:14:05Z   2026-01-02T14:24:05Z   u-pod
+gap        -       -          -      2026-01-02T14:44:05Z   2026-01-02T14:45:05Z   -
+10.0.0.3   b       <none>     -      ?                      2026-01-02T14:52:05Z   -
+10.0.0.2   web-0   <none>     n1     2026-01-02T14:24:05Z   2026-01-02T14:53:05Z   u-pod
+10.0.0.2   web-1   Pod2/web   -      2026-01-02T15:03:05Z   now                    -
+! The history begins at 2026-01-02T14:04:05Z: earlier holders are not known.
+`},
+		{"addresses blue --history 10.0.0.2 --at 2026-01-02T14:30:00Z", `
+ADDRESS    POD     OWNER    NODE   FROM                   UNTIL                  POD-UID
+10.0.0.2   web-0   <none>   n1     2026-01-02T14:24:05Z   2026-01-02T14:53:05Z   u-pod
+`},
+		{"addresses blue --history --at 20m", `
+ADDRESS    POD     OWNER    NODE   FROM                   UNTIL                  POD-UID
+gap        -       -        -      2026-01-02T14:44:05Z   2026-01-02T14:45:05Z   -
+10.0.0.3   b       <none>   -      ?                      2026-01-02T14:52:05Z   -
+10.0.0.2   web-0   <none>   n1     2026-01-02T14:24:05Z   2026-01-02T14:53:05Z   u-pod
+`},
+		{"addresses blue --history a --at 2h", "! The history begins at 2026-01-02T14:04:05Z: earlier holders are not known.\n! No records match.\n"},
+		{"addresses blue --history -o name", "addresshistory.samplecrd.k8s.io/blue-0\n"},
+		{"addresses green --history", "! Network default/green has no history yet: earlier holders are not known.\n! No records match.\n"},
+		{"addresses --history", "! --history requires a NETWORK\n"},
+		{"addresses blue --history --map", "! --history and --map cannot be combined: leave one out\n"},
+		{"addresses blue --at 1h", "! --at requires --history\n"},
+		{"addresses blue 10.0.0.2", "! ADDRESS and POD require --history\n"},
+		{"addresses blue --history --at noon", "! --at \"noon\" is neither an RFC 3339 time such as 2026-01-31T10:00:00Z nor a duration such as 1h\n"},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			requireText(t, newWorld(t, objects...).run(strings.Fields(tt.args)...), tt.want)
+		})
 	}
 }

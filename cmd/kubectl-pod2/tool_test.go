@@ -49,7 +49,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	for _, object := range objects {
 		tracker := w.kube.Tracker()
 		switch object.(type) {
-		case *v1.Pod2, *v1.Network, *v1.AddressBlock:
+		case *v1.Pod2, *v1.Network, *v1.AddressBlock, *v1.AddressHistory:
 			tracker = w.sample.Tracker()
 		}
 		if err := tracker.Add(object); err != nil {

@@ -38,6 +38,7 @@ func sources(c reconcile.Clients, namespace string) []source {
 	list := []source{
 		from(sample.Networks(namespace), source{name: "networks", resource: "networks.samplecrd.k8s.io", where: where, records: of(view.OfNetwork)}),
 		from(sample.AddressBlocks(namespace), source{name: "addresses", resource: "addressblocks.samplecrd.k8s.io", where: where, records: of(view.OfAddressBlock)}),
+		from(sample.AddressHistories(namespace), source{name: "holders", resource: "addresshistories.samplecrd.k8s.io", where: where, records: of(view.OfAddressHistory)}),
 		from(sample.Pod2s(namespace), source{name: "pod2s", resource: "pod2s.samplecrd.k8s.io", where: where, records: of(view.OfPod2)}),
 		from(c.Sample.StableV1().CronTabs(namespace), source{name: "crontabs", resource: "crontabs.stable.example.com", where: where, records: of(view.OfCronTab)}),
 		from(core.Pods(namespace), source{name: "pods", resource: "pods", where: where, records: of(view.OfPod), labels: v1.ManagedLabel + "=true"}),

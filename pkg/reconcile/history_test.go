@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/network/history"
 )
 
 // released is a world in which pod a held 10.1.0.2, on a node, and the address was taken back.
@@ -19,7 +20,7 @@ func released(t *testing.T) *world {
 	w.change(block)
 	w.catchUp()
 	same(t, w.syncText(KindAddressHistory, "blue"), "")
-	w.later(5 * time.Second)
+	w.later(history.EndsEvery)
 	return w
 }
 
@@ -58,7 +59,7 @@ func TestTheFirstSyncOfAHistoryKnowsTheFirstVersion(t *testing.T) {
 	w.change(block)
 	w.catchUp()
 	same(t, w.syncText(KindAddressHistory, "blue"), "")
-	w.later(5 * time.Second)
+	w.later(history.EndsEvery)
 	same(t, w.syncText(KindAddressHistory, "blue"), "get networks blue\ncreate addresshistories blue-0")
 	same(t, stored[*v1.AddressHistory](w, "blue-0").Spec.Records[0].Pod, "a")
 }

@@ -1,7 +1,207 @@
+//go:build integration
+
 package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/network/history"
+)
 
 const addressHistory = `
 apiVersion: samplecrd.k8s.io/v1
 kind: AddressHistory
 metadata: {name: blue-9}
-spec: {since: "2026-01-01T10:00:00Z", through: "2026-01-01T10:00:00Z"}`
+spec: {since: "2026-01-01T10:00:00Z", through: "2026-01-01T10:00:00Z"}
+`
+
+// historyWrites counts the writes to the AddressHistories of a namespace.
+type historyWrites struct {
+	mu sync.Mutex
+	at []time.Time
+}
+
+func countHistory(t *testing.T, namespace string) *historyWrites {
+	t.Helper()
+	in, err := sample.SamplecrdV1().AddressHistories(namespace).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &historyWrites{}
+	done := make(chan struct{})
+	t.Cleanup(func() { in.Stop(); <-done })
+	go func() {
+		defer close(done)
+		for range in.ResultChan() {
+			w.mu.Lock()
+			w.at = append(w.at, time.Now())
+			w.mu.Unlock()
+		}
+	}()
+	return w
+}
+
+// take returns the times of the writes since the last call.
+func (w *historyWrites) take() []time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := w.at
+	w.at = nil
+	return at
+}
+
+func historyOf(t *testing.T, namespace, name string) (n *v1.Network, own []*v1.AddressHistory, blocks []*v1.AddressBlock) {
+	t.Helper()
+	n, err := sample.SamplecrdV1().Networks(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := sample.SamplecrdV1().AddressHistories(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := sample.SamplecrdV1().AddressBlocks(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n, history.Sorted(n, pointers(all.Items)), pointers(list.Items)
+}
+
+// waitHistory waits until the AddressHistories have this number of records, without gaps, and
+// the checksum of the current holders.
+func waitHistory(t *testing.T, namespace, network string, want int) {
+	t.Helper()
+	within(t, 2*time.Minute, "the history is complete", func(context.Context) (string, error) {
+		n, own, blocks := historyOf(t, namespace, network)
+		records := 0
+		for _, h := range own {
+			for _, r := range h.Spec.Records {
+				if !r.Gap {
+					records++
+				}
+			}
+		}
+		held, _ := history.Checksums(n, blocks)
+		if len(own) == 0 || records != want || own[len(own)-1].Spec.Holders != held {
+			return fmt.Sprintf("%d AddressHistories, %d records instead of %d", len(own), records, want), nil
+		}
+		return "", nil
+	})
+}
+
+// 300 replicas start and terminate. Each has one record, and there are few writes, never two within a
+// second, and none later.
+func TestHistoryOfManyAddresses(t *testing.T) {
+	ns := newNamespace(t)
+	startController(t, ns)
+	writes := countHistory(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/22, reuseDelaySeconds: 0}`)+pod2("web", `replicas: 300, networks: [{name: blue}]`))
+	waitReady(t, ns, "pod2/web")
+	uid := string(listPods(t, ns)["web-7"].UID)
+	running := time.Now()
+	scaleTo(t, ns, "web", 0)
+	within(t, 3*time.Minute, "no pod is left", func(context.Context) (string, error) {
+		if n := len(listPods(t, ns)); n > 0 {
+			return fmt.Sprintf("%d pods", n), nil
+		}
+		return "", nil
+	})
+	released := time.Now()
+	// Reserved addresses of replicas that were scaled down count as taken back.
+	waitHistory(t, ns, "blue", 300)
+	at := writes.take()
+	t.Logf("%d writes of AddressHistories for 300 pods that start and terminate: %.4f for each", len(at), float64(len(at))/300)
+	if len(at) > 6 {
+		t.Errorf("%d writes, want at most 6: 0.02 for each pod", len(at))
+	}
+	for i := 1; i < len(at); i++ {
+		if d := at[i].Sub(at[i-1]); d < 800*time.Millisecond {
+			t.Errorf("two writes within %s", d)
+		}
+	}
+	time.Sleep(history.HoldersEvery + 10*time.Second)
+	if at = writes.take(); len(at) > 0 {
+		t.Errorf("%d writes while nothing changed", len(at))
+	}
+	for _, tt := range []struct {
+		args string
+		want bool
+	}{
+		{"addresses blue --history web-7", true},
+		{"addresses blue --history web-8", false},
+		{"addresses blue --history web-7 --at " + running.UTC().Format(time.RFC3339), true},
+		{"addresses blue --history web-7 --at " + released.Add(time.Second).UTC().Format(time.RFC3339), false},
+		{"addresses blue --history -o json", true},
+	} {
+		if got, err := plugin(t, ns, strings.Fields(tt.args)...); err != nil || strings.Contains(got, uid) != tt.want {
+			t.Errorf("kubectl pod2 %s: %v, has UID %s: %v\n%s", tt.args, err, uid, !tt.want, got)
+		}
+	}
+}
+
+// A controller that is killed before it writes a record leaves a gap, and the next one says so. A
+// history that somebody deletes harms no pod, and the next records are written.
+func TestHistoryHasAGap(t *testing.T) {
+	ns := newNamespace(t)
+	c := startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 0}`)+pod2("web", `replicas: 2, networks: [{name: blue}]`))
+	waitReady(t, ns, "pod2/web")
+	waitHistory(t, ns, "blue", 0)
+	before := listPods(t, ns)["web-0"].UID
+	deletePod(t, ns, "web-0")
+	within(t, 4*time.Second, "another pod has the address", func(context.Context) (string, error) {
+		_, _, blocks := historyOf(t, ns, "blue")
+		for _, b := range blocks {
+			for _, e := range b.Spec.Entries {
+				if e.Pod == "web-0" && e.PodUID != "" && e.PodUID != before {
+					return "", nil
+				}
+			}
+		}
+		return "web-0 was not replaced", nil
+	})
+	_ = c.stop(syscall.SIGKILL)
+	c = startController(t, ns)
+	within(t, time.Minute, "the history has a gap", func(context.Context) (string, error) {
+		got, err := plugin(t, ns, "addresses", "blue", "--history", "web-0")
+		if err == nil && (!strings.Contains(got, "\ngap ") || strings.Contains(got, string(before))) {
+			return got, nil
+		}
+		return "", err
+	})
+	waitHistory(t, ns, "blue", 0)
+	// Another start without a change adds nothing.
+	_, own, _ := historyOf(t, ns, "blue")
+	version := own[len(own)-1].ResourceVersion
+	_ = c.stop(syscall.SIGTERM)
+	startController(t, ns)
+	time.Sleep(2 * history.EndsEvery)
+	if _, own, _ = historyOf(t, ns, "blue"); own[len(own)-1].ResourceVersion != version {
+		t.Errorf("a restart wrote AddressHistory %s: %v", own[len(own)-1].Name, own[len(own)-1].Spec.Records)
+	}
+
+	pods := listPods(t, ns)
+	run(t, ns, "delete", "addresshistories", "--all")
+	waitHistory(t, ns, "blue", 0)
+	deletePod(t, ns, "web-1")
+	waitHistory(t, ns, "blue", 1)
+	waitReady(t, ns, "pod2/web")
+	if is := listPods(t, ns); is["web-0"].UID != pods["web-0"].UID {
+		t.Error("web-0 was replaced")
+	}
+	run(t, ns, "delete", "pod2", "web")
+	run(t, ns, "delete", "network", "blue")
+	eventually(t, "the history is deleted with its Network", func(ctx context.Context) (string, error) {
+		all, err := sample.SamplecrdV1().AddressHistories(ns).List(ctx, metav1.ListOptions{})
+		return strings.Repeat("AddressHistory ", len(all.Items)), err
+	})
+}

@@ -51,6 +51,7 @@ var userPages = map[string]page{
 	"docs/how-to/choose-addresses.md":                   {namespace: "choose-addresses", prepare: admissionPolicy},
 	"docs/how-to/dashboard.md":                          {skipped: "dashboard"},
 	"docs/how-to/dns.md":                                {namespace: "dns"},
+	"docs/how-to/earlier-holders.md":                    {namespace: "earlier-holders"},
 	"docs/how-to/grow-a-network.md":                     {namespace: "grow-a-network"},
 	"docs/how-to/macvlan.md":                            {namespace: "macvlan"},
 	"docs/how-to/monitor.md":                            {namespace: "monitor", skipped: "alerts"},

@@ -51,6 +51,10 @@ func TestRecords(t *testing.T) {
 			{Address: "fd00::2", State: v1.AddressResting, Pod: "a", Since: at}}}}),
 			`addresses/default/blue/10.0.0.2 {"namespace":"default","network":"blue","address":"10.0.0.2","state":"Bound","pod":"web-0","uid":"u1","owner":"Pod2/web","since":1000}` + "\n" +
 				`addresses/default/blue/fd00::2 {"namespace":"default","network":"blue","address":"fd00::2","state":"Resting","pod":"a","since":1000}` + "\n"},
+		"AddressHistory": {OfAddressHistory(&v1.AddressHistory{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue-3", Labels: map[string]string{v1.NetworkLabel: "blue"}}, Spec: v1.AddressHistorySpec{Records: []v1.AddressRecord{
+			{Address: "10.0.0.2", Pod: "web-0", PodUID: "u1", Node: "n1", From: &at, Until: at}, {Gap: true, From: &at, Until: at}, {Address: "10.0.0.2", Pod: "web-1", Until: at}}}}),
+			`holders/default/blue/3/10.0.0.2 [{"pod":"web-0","uid":"u1","node":"n1","from":1000,"until":1000},{"pod":"web-1","until":1000}]` + "\n" +
+				`holders/default/blue/3/gaps [{"from":1000,"until":1000}]` + "\n"},
 		"Pod2": {OfPod2(&v1.Pod2{ObjectMeta: meta("web"), Spec: v1.Pod2Spec{Replicas: ptr.To[int32](3), Paused: true, Networks: []v1.Pod2Network{{Name: "blue"}},
 			UpdateStrategy: v1.Pod2UpdateStrategy{RollingUpdate: &v1.Pod2RollingUpdate{Partition: 1, MaxSurge: ptr.To(intstr.FromString("25%"))}}},
 			Status: v1.Pod2Status{Replicas: 3, ReadyReplicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2, CurrentRevision: "web-1", UpdateRevision: "web-2"}}),

@@ -1,6 +1,6 @@
 // Networks: the list, and one with its address map.
 import {html, nothing} from './vendor/lit-html.js';
-import {all, get, addressesOf, changedAddresses, podOf, mac} from './state.js';
+import {all, get, source, addressesOf, holdersOf, changedAddresses, podOf, mac} from './state.js';
 import {bar, legend, problems, conditions, table, link, since, span, byName} from './parts.js';
 import {AddressMap, windows, windowOf, cidrOf} from './map.js';
 
@@ -19,15 +19,27 @@ export function list() {
 
 let map, drawn = '', hovered = '';
 
+// earlier holders of an address, at most this many.
+const most = 8;
+
+function earlier(network, address) {
+  if (source('holders').missing) return html`<p class="soft">The earlier pods are not shown: you lack a right.</p>`;
+  const time = (t) => (t ? new Date(t * 1000).toISOString().slice(0, 19) + 'Z' : '?');
+  const holders = holdersOf(`${network.namespace}/${network.name}`, address);
+  if (!holders.some((h) => h.pod)) return nothing;
+  const rows = holders.slice(0, most).map((h) => html`<tr><td>${h.pod || 'gap: records may be missing'}</td><td>${h.node || ''}</td><td>${time(h.from)}</td><td>${time(h.until)}</td></tr>`);
+  return html`<h3>Earlier pods</h3>${table(['Pod', 'Node', 'From', 'Until'], rows, '')}${holders.length > most ? html`<p class="soft">The last ${most} of ${holders.length}.</p>` : nothing}`;
+}
+
 // details of an address: of the cell under the pointer, or of the selected one.
 function details(network, address) {
   if (!address) return html`<p class="soft">Point at a cell, or move with the arrow keys. Press Enter to keep the address in the URL.</p>`;
   const a = addressesOf(`${network.namespace}/${network.name}`).get(address);
-  if (!a) return html`<dl><dt>Address</dt><dd>${address}</dd><dt>State</dt><dd>${address === network.gateway ? 'Gateway' : 'Free, or excluded by the spec'}</dd></dl>`;
+  if (!a) return html`<dl><dt>Address</dt><dd>${address}</dd><dt>State</dt><dd>${address === network.gateway ? 'Gateway' : 'Free, or excluded by the spec'}</dd></dl>${earlier(network, address)}`;
   const pod = podOf(a), left = a.since + network.reuseDelaySeconds - Date.now() / 1000;
   return html`<dl><dt>Address</dt><dd>${a.address}</dd><dt>State</dt><dd>${a.state} ${since(a.since)}${a.state === 'Resting' ? `, free ${left > 0 ? `in ${span(left)}` : 'now'}` : ''}</dd>
     <dt>Pod</dt><dd>${a.pod}${pod && pod.uid === a.uid ? '' : html` <span class="soft">(not running)</span>`}</dd><dt>Owner</dt><dd>${a.owner || 'none'}</dd>
-    <dt>Node</dt><dd>${pod?.node || 'none'}</dd><dt>MAC</dt><dd>${mac(a.address)}</dd></dl>`;
+    <dt>Node</dt><dd>${pod?.node || 'none'}</dd><dt>MAC</dt><dd>${mac(a.address)}</dd></dl>${earlier(network, address)}`;
 }
 
 export function one({namespace, name, rest: address}, go) {

@@ -19,6 +19,15 @@ export const source = (name) => get('sources', name) ?? {loaded: false};
 const byNetwork = new Map(); // "default/blue" -> Map("10.0.0.2" -> {...})
 export const addressesOf = (network) => byNetwork.get(network) ?? new Map();
 
+// holdersOf an address, and the gaps in the history of its Network: the earlier ones, the last one first.
+export function holdersOf(network, address) {
+  const found = [];
+  for (const [key, list] of records.get('holders') ?? []) {
+    if (key.startsWith(`${network}/`) && (key.endsWith(`/${address}`) || key.endsWith('/gaps'))) found.push(...list);
+  }
+  return found.sort((a, b) => b.until - a.until);
+}
+
 // put one record. Addresses that change are collected for the map.
 export const changedAddresses = new Set();
 function put(path, value) {

@@ -147,10 +147,12 @@ func (s State) begin(own []*v1.AddressHistory) *Seen {
 	}
 	held, versions := is.checksums()
 	rest := time.Duration(ptr.Deref(s.Network.Spec.ReuseDelaySeconds, 60)) * time.Second
-	// While an address rests, the AddressBlock shows its last pod.
-	if gap || held != newest.Spec.Holders || rest < HoldersEvery+EndsEvery && versions != newest.Spec.Blocks {
+	// While an address rests, the AddressBlock shows its last pod. If it rests for a shorter time
+	// than a record may wait, any change of the AddressBlocks may be a lost record.
+	if gap || held != newest.Spec.Holders || rest < 2*EndsEvery && versions != newest.Spec.Blocks {
 		until := metav1.NewTime(s.Now.Truncate(time.Second))
 		is.ended = append([]v1.AddressRecord{{Gap: true, From: &through, Until: until}}, missing...)
+		slices.SortStableFunc(is.ended, byEnd)
 	}
 	return is
 }
@@ -244,6 +246,11 @@ func (s State) write(p *Plan, written *Seen, own []*v1.AddressHistory, age time.
 	into.Spec.Holders, into.Spec.Blocks = written.checksums()
 	if count < len(written.ended) { // a crash would lose the rest
 		into.Spec.Through, into.Spec.Holders, into.Spec.Blocks = written.ended[count].Until, "", ""
+		for _, r := range written.ended[count:] {
+			if r.Gap && r.From.Before(&into.Spec.Through) {
+				into.Spec.Through = *r.From
+			}
+		}
 	}
 	written.ended, written.began, written.bound = written.ended[count:], time.Time{}, time.Time{}
 	written.since = s.Now
@@ -269,7 +276,13 @@ func closed(h *v1.AddressHistory, age time.Duration, limit int, now time.Time) b
 func (s State) create(own []*v1.AddressHistory, seen *Seen) *v1.AddressHistory {
 	next, since := seen.newest+1, metav1.NewTime(seen.since.Truncate(time.Second))
 	if len(own) > 0 && number(own[len(own)-1]) == seen.newest {
-		since = own[len(own)-1].Spec.Through
+		last := own[len(own)-1]
+		since = last.Spec.Through
+		for _, r := range last.Spec.Records {
+			if since.Before(&r.Until) { // it was written while others with an earlier end were not
+				since = r.Until
+			}
+		}
 	}
 	return &v1.AddressHistory{
 		ObjectMeta: metav1.ObjectMeta{

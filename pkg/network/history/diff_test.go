@@ -77,26 +77,26 @@ func TestDiff(t *testing.T) {
 		s.now += seconds
 		s.sync()
 		s.state.Seen, s.state.First = nil, nil
-		return s.after(1) + s.after(5)
+		return s.after(1) + s.after(8)
 	}
 	for _, tt := range []struct {
 		name, got, want string
 	}{
 		{"new", tell(nil).after(60), ""},
-		{"a pod came", tell(bound("a", "1", 0)).after(29), "again in 1s\n"},
-		{"a pod came, a while ago", tell(bound("a", "1", 0)).after(30), "confirm the Network\ncreate AddressHistory blue-0\n  from 10:00:00 through 10:00:30\nagain in 1s\n"},
-		{"it ended", tell(bound("a", "1", 0), bound("a", "", 9)).after(4), "again in 1s\n"},
-		{"it ended, some seconds ago", tell(bound("a", "1", 0), bound("a", "", 9)).after(5),
-			"confirm the Network\ncreate AddressHistory blue-0\n  from 10:00:00 through 10:00:15\n  10.1.0.2 a 10:00:00-10:00:09 1 n1\nagain in 1s\n"},
-		{"its address went to another", tell(bound("a", "1", 0), bound("b", "2", 9)).after(5),
-			"confirm the Network\ncreate AddressHistory blue-0\n  from 10:00:00 through 10:00:15\n  10.1.0.2 a 10:00:00-10:00:09 1 n1\nagain in 1s\n"},
-		{"its address is free at once", tell(bound("a", "1", 0), nil).after(5),
-			"confirm the Network\ncreate AddressHistory blue-0\n  from 10:00:00 through 10:00:15\n  10.1.0.2 a 10:00:00-10:00:10 1 n1\nagain in 1s\n"},
-		{"it came and went between two syncs", tell(nil, bound("a", "", 9)).after(5),
-			"confirm the Network\ncreate AddressHistory blue-0\n  from 10:00:00 through 10:00:15\n  10.1.0.2 a ?-10:00:09\nagain in 1s\n"},
-		{"restarted, nothing changed", restarted(tell(bound("a", "1", 0)), 30), ""},
+		{"a pod came", tell(bound("a", "1", 0)).after(59), "again in 1s\n"},
+		{"a pod came, a while ago", tell(bound("a", "1", 0)).after(60), "confirm the Network\ncreate AddressHistory blue-0\n  from 10:00:00 through 10:01:00\nagain in 1s\n"},
+		{"it ended", tell(bound("a", "1", 0), bound("a", "", 9)).after(7), "again in 1s\n"},
+		{"it ended, some seconds ago", tell(bound("a", "1", 0), bound("a", "", 9)).after(8),
+			"confirm the Network\ncreate AddressHistory blue-0\n  from 10:00:00 through 10:00:18\n  10.1.0.2 a 10:00:00-10:00:09 1 n1\nagain in 1s\n"},
+		{"its address went to another", tell(bound("a", "1", 0), bound("b", "2", 9)).after(8),
+			"confirm the Network\ncreate AddressHistory blue-0\n  from 10:00:00 through 10:00:18\n  10.1.0.2 a 10:00:00-10:00:09 1 n1\nagain in 1s\n"},
+		{"its address is free at once", tell(bound("a", "1", 0), nil).after(8),
+			"confirm the Network\ncreate AddressHistory blue-0\n  from 10:00:00 through 10:00:18\n  10.1.0.2 a 10:00:00-10:00:10 1 n1\nagain in 1s\n"},
+		{"it came and went between two syncs", tell(nil, bound("a", "", 9)).after(8),
+			"confirm the Network\ncreate AddressHistory blue-0\n  from 10:00:00 through 10:00:18\n  10.1.0.2 a ?-10:00:09\nagain in 1s\n"},
+		{"restarted, nothing changed", restarted(tell(bound("a", "1", 0)), 60), ""},
 		{"restarted, a pod ended before the write", restarted(tell(bound("a", "1", 0), nil, bound("b", "2", 19), bound("c", "3", 29)), 4),
-			"again in 5s\nupdate AddressHistory blue-0 (version ): add records\n  from 10:00:00 through 10:00:40\n  10.1.0.2 a 10:00:00-10:00:10 1 n1\n  gap 10:00:20-10:00:35\nagain in 1s\n"},
+			"again in 8s\nupdate AddressHistory blue-0 (version ): add records\n  from 10:00:00 through 10:00:43\n  10.1.0.2 a 10:00:00-10:00:10 1 n1\n  gap 10:00:20-10:00:35\nagain in 1s\n"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s:\n%s\nwant:\n%s", tt.name, tt.got, tt.want)

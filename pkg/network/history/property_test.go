@@ -163,7 +163,7 @@ func TestNothingIsMissingWithoutAGap(t *testing.T) {
 	chance.ForSeeds(t, 3000, func(t *testing.T, dice *rand.Rand) {
 		w := newWorld(dice)
 		for range 1 + dice.IntN(40) {
-			w.pass(chance.Pick(dice, 0, 300*time.Millisecond, 2*time.Second, 6*time.Second, 40*time.Second, 20*time.Minute))
+			w.pass(chance.Pick(dice, 0, 300*time.Millisecond, 2*time.Second, 9*time.Second, 70*time.Second, 20*time.Minute))
 			switch {
 			case chance.One(dice, 8):
 				w.note("killed")
@@ -182,7 +182,7 @@ func TestNothingIsMissingWithoutAGap(t *testing.T) {
 		w.check(t)
 		before := len(w.writes)
 		w.next = w.now
-		w.pass(20 * time.Second) // an event
+		w.pass(2 * time.Minute) // an event
 		if idle := len(w.writes) - before; idle > 0 && *w.network.Spec.AddressHistory.MaxAgeSeconds > 3600 {
 			t.Fatalf("%d writes while nothing changes\n%s", idle, lines(w.trace))
 		}

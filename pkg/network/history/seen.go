@@ -74,8 +74,8 @@ func (s State) look(was *Seen) *Seen {
 	}
 	is.ended = was.ended
 	if len(ended) > 0 {
-		slices.SortStableFunc(ended, func(a, b v1.AddressRecord) int { return a.Until.Compare(b.Until.Time) })
 		is.ended = append(slices.Clone(was.ended), ended...)
+		slices.SortStableFunc(is.ended, byEnd)
 	}
 	return is
 }
@@ -142,6 +142,8 @@ func (b *block) ends(now []v1.AddressEntry, at time.Time) []v1.AddressRecord {
 	}
 	return ended
 }
+
+func byEnd(a, b v1.AddressRecord) int { return a.Until.Compare(b.Until.Time) }
 
 func tenure(e v1.AddressEntry, node string, until metav1.Time) v1.AddressRecord {
 	return v1.AddressRecord{Address: e.Address, Pod: e.Pod, PodUID: e.PodUID, Owner: e.Owner, Node: node, From: &e.Since, Until: until}

@@ -21,10 +21,10 @@ const full = 256
 const (
 	// EndsEvery is the time for which it collects tenures that ended. A controller that is
 	// killed loses these.
-	EndsEvery = 5 * time.Second
+	EndsEvery = 8 * time.Second
 	// HoldersEvery is the time for which the checksum may be out of date, if only new holders
 	// came.
-	HoldersEvery = 30 * time.Second
+	HoldersEvery = time.Minute
 	// WritesEvery is the time between two writes for one Network.
 	WritesEvery = time.Second
 )
