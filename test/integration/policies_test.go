@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -127,7 +128,8 @@ func (u *user) create(t *testing.T, manifest string) string {
 	t.Helper()
 	object := parse(t, manifest)
 	kind := object.GroupVersionKind()
-	return u.createAt(t, object, kind.GroupVersion().WithResource(strings.ToLower(kind.Kind)+"s"))
+	resource, _ := meta.UnsafeGuessKindToResource(kind)
+	return u.createAt(t, object, resource)
 }
 
 // createAt is create for an object whose kind does not determine the resource.

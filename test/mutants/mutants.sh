@@ -14,7 +14,7 @@ cd "$(dirname "$0")/../.."
 
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-product=(. ./pkg/fenced ./pkg/network ./pkg/plan ./pkg/pod2 ./pkg/crontab ./pkg/reconcile ./pkg/agent/dataplane)
+product=(. ./pkg/fenced ./pkg/network ./pkg/network/history ./pkg/plan ./pkg/pod2 ./pkg/crontab ./pkg/reconcile ./pkg/agent/dataplane)
 
 # Patches of different files are compiled together, over the tree: most packages then come
 # from Go's cache.
@@ -46,7 +46,7 @@ fi
 harnesses="
 model: go test -timeout=0 -count=1 -failfast -run ^TestModel ./pkg/reconcile
 crash: go test -timeout=0 -count=1 -failfast -run '^Test(CrashAtEveryWrite|FrozenWatches|RestartOnAnOlderView|HeldWrites|LeaderIsCutOff|TwoActive|Faults)' .
-unit: POD2_LONG=1 go test -timeout=0 -failfast -skip ^TestModel ./pkg/fenced ./pkg/network ./pkg/plan ./pkg/pod2 ./pkg/crontab ./pkg/reconcile ./pkg/agent/dataplane
+unit: POD2_LONG=1 go test -timeout=0 -failfast -skip ^TestModel ./pkg/fenced ./pkg/network ./pkg/network/history ./pkg/plan ./pkg/pod2 ./pkg/crontab ./pkg/reconcile ./pkg/agent/dataplane
 "
 
 git ls-files -z --cached --others --exclude-standard -- '*.go' go.mod go.sum | xargs -0 cp --parents -t "$tree"
