@@ -77,13 +77,13 @@ var (
 
 // Serves says whether the cluster has the resource. If not, the log names the features that need it.
 func Serves(ctx context.Context, server resourceLister, o Optional) (bool, error) {
-	list, err := server.ServerResourcesForGroupVersionWithContext(ctx, o.GroupVersion.String())
+	list, err := server.ServerResourcesForGroupVersionWithContext(ctx, o.String())
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("ask the API server for the resources of %s: %w", o.GroupVersion, err)
 	}
 	served := err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == o.Resource })
 	if !served {
-		klog.FromContext(ctx).Info("The cluster does not serve a resource", "resource", o.Resource, "groupVersion", o.GroupVersion.String(), "servedSince", o.Since, "without", o.Without)
+		klog.FromContext(ctx).Info("The cluster does not serve a resource", "resource", o.Resource, "groupVersion", o.String(), "servedSince", o.Since, "without", o.Without)
 	}
 	return served, nil
 }

@@ -263,7 +263,7 @@ spec:
 	c.helm("upgrade", "--install", "pod2-crds", filepath.Join(next, "pod2-crds"))
 	newDefinitions("after the second installation")
 	c.helm("install", "pod2", filepath.Join(next, "pod2"), "--wait", "--timeout=60s")
-	running = c.controller()
+	c.controller()
 	create(gatedPod("late", "blue")) // once it is bound, the controller has seen everything
 	c.waitAddresses(21)
 	c.kubectl("delete", "pod", "late")

@@ -74,7 +74,7 @@ func (r Reading) Of(addressOrPod string) Reading {
 func (r Reading) At(at time.Time) Reading {
 	r.Records = slices.DeleteFunc(slices.Clone(r.Records), func(is v1.AddressRecord) bool {
 		ended := !is.Until.IsZero() && !is.Until.After(at)
-		return is.From != nil && is.From.After(at) || ended && !(is.Gap && is.Until.Truncate(time.Second).Equal(at.Truncate(time.Second)))
+		return is.From != nil && is.From.After(at) || ended && (!is.Gap || !is.Until.Truncate(time.Second).Equal(at.Truncate(time.Second)))
 	})
 	return r
 }
