@@ -198,6 +198,8 @@ func TestHistoryHasAGap(t *testing.T) {
 	if is := listPods(t, ns); is["web-0"].UID != pods["web-0"].UID {
 		t.Error("web-0 was replaced")
 	}
+	run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"addressHistory":{"limit":0}}}`)
+	waitGone(t, ns, "addresshistories")
 	run(t, ns, "delete", "pod2", "web")
 	run(t, ns, "delete", "network", "blue")
 	eventually(t, "the history is deleted with its Network", func(ctx context.Context) (string, error) {
