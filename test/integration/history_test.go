@@ -200,6 +200,10 @@ func TestHistoryHasAGap(t *testing.T) {
 	}
 	run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"addressHistory":{"limit":0}}}`)
 	waitGone(t, ns, "addresshistories")
+	run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"addressHistory":{"limit":100}}}`)
+	deletePod(t, ns, "web-1")
+	waitHistory(t, ns, "blue", 1)
+	waitReady(t, ns, "pod2/web")
 	run(t, ns, "delete", "pod2", "web")
 	run(t, ns, "delete", "network", "blue")
 	eventually(t, "the history is deleted with its Network", func(ctx context.Context) (string, error) {
