@@ -92,11 +92,11 @@ k delete pod gone --wait # its address rests
 k scale pod2s.samplecrd.k8s.io web --replicas=2 # the addresses of web-2 stay reserved
 k wait pod/web-2 --for=delete --timeout=60s
 k wait pod2s.samplecrd.k8s.io/web --for=condition=Ready --timeout=60s
-sleep 20 # the slowest writer, of AddressSlices, is held for 10 s
+sleep 75 # the slowest write is that of the checksum in an AddressHistory: it waits for a minute
 mkdir -p -- "${file%/*}"
 {
   echo "# $1 was at work on these objects until $(date -u +%Y-%m-%dT%H:%M:%SZ). Written by hack/golden.sh: never change it."
-  for kind in nodes servicecidrs storageclasses networks.samplecrd.k8s.io addressblocks addressslices vnis sidecars pod2s crontabs.stable.example.com cronjobs \
+  for kind in nodes servicecidrs storageclasses networks.samplecrd.k8s.io addressblocks addressslices addresshistories vnis sidecars pod2s crontabs.stable.example.com cronjobs \
     controllerrevisions persistentvolumeclaims statefulsets pods services endpointslices network-attachment-definitions; do
     for object in $(k get "$kind" --all-namespaces -o go-template='{{range .items}}{{or .metadata.namespace "-"}}/{{.metadata.name}} {{end}}'); do
       echo "---"
