@@ -80,7 +80,7 @@ apiserver: ## Build bin/pod2-apiserver, the optional aggregated API server (thre
 # Tests mostly wait, so more of them run at once than there are cores.
 .PHONY: integration
 integration: cluster-tools build apiserver local-release bin/helm ## Run the tests on a real control plane that they start and remove
-	go test -tags=integration -count=1 -timeout=20m -parallel=8 ./test/integration
+	go test -tags=integration -count=1 -timeout=35m -parallel=8 ./test/integration
 
 .PHONY: smoke
 smoke: cluster-tools build ## Install Pod2 on a local control plane, use it and uninstall it (K8S=1.33: on that version)
