@@ -79,7 +79,7 @@ Ready agents          Missing (optional)   on 0 of 0 nodes                      
 		got := w.run("install", "--check", "--data-plane")
 		for _, want := range []string{"on 1 of 2 nodes", "kubectl --namespace=pod2-agent describe pod b", "! the cluster lacks CNI plugin pod2-cni, Ready agents\n"} {
 			if !strings.Contains(got, want) {
-				t.Errorf("there is no %q in\n%s", want, got)
+				t.Errorf("%q is missing in\n%s", want, got)
 			}
 		}
 	})
@@ -146,7 +146,7 @@ func TestFindings(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%s: there is no check %s", name, c.check)
+			t.Errorf("%s: the check %s is missing", name, c.check)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func helm(t *testing.T, config string, args ...string) (string, error) {
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, os.ErrNotExist) {
-		t.Fatal("there is no bin/helm: run `make bin/helm`")
+		t.Fatal("bin/helm is missing: run `make bin/helm`")
 	}
 	return string(out), err
 }

@@ -288,7 +288,7 @@ func requireLines(t *testing.T, later, earlier string) {
 	}
 	for line := range strings.Lines(earlier + "\n") {
 		if !has[strings.TrimSpace(line)] {
-			t.Errorf("after the second installation there is no %q in\n%s", line, later)
+			t.Errorf("after the second installation %q is missing in\n%s", line, later)
 		}
 	}
 }
