@@ -46,7 +46,7 @@ func (v *view) holdForAddresses(holders []Holder) {
 		v.held = slices.ContainsFunc(v.keepers, func(keeper string) bool { return keeper != "" })
 		for i := range v.replicas {
 			if r := &v.replicas[i]; v.held && r.stale && !r.over {
-				r.step = step{kind: stepAwait}
+				r.step = &step{kind: stepAwait}
 			}
 		}
 		return
@@ -77,7 +77,7 @@ func (v *view) holdForAddresses(holders []Holder) {
 // the step costs something, so the surge replica stays.
 func (v *view) await(place int, ends bool) {
 	if r := &v.replicas[place]; r.stale && r.step.kind == stepRecreate && (r.runs() || v.kept[place] && v.isCurrent(place)) {
-		r.step = step{kind: stepAwait, reason: "waits for a wanted address", costs: ends}
+		r.step = &step{kind: stepAwait, reason: "waits for a wanted address", costs: ends}
 	}
 }
 

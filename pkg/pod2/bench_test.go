@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// BenchmarkDiff measures Diff at rest, on an update and on a creation, by number of
-// replicas.
+// BenchmarkDiff measures Diff at rest, on an update, after an update in place and on a
+// creation, by number of replicas.
 func BenchmarkDiff(b *testing.B) {
-	for _, bm := range []struct{ name, pod string }{{"rest", "web-%d"}, {"update", "web-%d old"}, {"create", ""}} {
+	for _, bm := range []struct{ name, pod string }{{"rest", "web-%d"}, {"update", "web-%d old"}, {"updated", "web-%d updating=id-1"}, {"create", ""}} {
 		for _, size := range []int{10, 1_000, 10_000} {
 			var pods []string
 			for i := range size {

@@ -73,7 +73,7 @@ func (v *view) update(spare *budget) (u updates) {
 				u.inPlace = append(u.inPlace, update.On(r.pod))
 			}
 		}
-		if !r.stale || r.step.kind == stepAwait || !spare.enough(r.step) || !spare.allowsUpdate(r, r.step.costs) {
+		if !r.stale || r.step.kind == stepAwait || !spare.enough(*r.step) || !spare.allowsUpdate(r, r.step.costs) {
 			continue
 		}
 		switch r.step.kind {

@@ -131,7 +131,7 @@ type InPlaceUpdate struct {
 
 func (v *view) inPlaceUpdate(r replica) InPlaceUpdate {
 	c := r.step.change
-	record := recordedInPlace(r.pod).with(r.pod, c.images)
+	record := r.record.with(r.pod, c.images)
 	record.Resizing = false
 	labels := map[string]*string{v1.PodTemplateHashLabel: &v.revisions.update.hash}
 	for key, value := range c.labels {

@@ -26,11 +26,11 @@ type containerBefore struct {
 }
 
 func recordedInPlace(pod *corev1.Pod) inPlaceRecord {
-	var record inPlaceRecord
 	text, updated := pod.Annotations[v1.InPlaceAnnotation]
 	if !updated { // most pods have no record
-		return record
+		return inPlaceRecord{}
 	}
+	var record inPlaceRecord
 	if json.Unmarshal([]byte(text), &record) != nil {
 		return inPlaceRecord{} // the controller did not write it
 	}
@@ -72,15 +72,16 @@ func (c containerBefore) runs(pod *corev1.Pod, name string) bool {
 
 // Restarting returns a container that was changed in place and is not the new one yet. A
 // kubelet publishes the status of a new generation before it has acted on it.
-func Restarting(pod *corev1.Pod) string {
-	record := recordedInPlace(pod)
-	for name, before := range record.Containers {
+func Restarting(pod *corev1.Pod) string { return recordedInPlace(pod).restarting(pod) }
+
+func (r inPlaceRecord) restarting(pod *corev1.Pod) string {
+	for name, before := range r.Containers {
 		if s := containerStatus(pod, name); s != nil && (before.runs(pod, name) || s.ContainerID == "" || !s.Ready) {
 			return name
 		}
 	}
 	for i := range pod.Spec.Containers {
-		if c := &pod.Spec.Containers[i]; record.Resizing && restartsForResize(pod, c) {
+		if c := &pod.Spec.Containers[i]; r.Resizing && restartsForResize(pod, c) {
 			return c.Name
 		}
 	}

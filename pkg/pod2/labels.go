@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,8 +107,8 @@ func (v *view) relabelling(r replica, g given) *Relabelling {
 	var l Relabelling
 	l.set(r.pod, v1.ManagedLabel, "true")
 	l.set(r.pod, v1.Pod2Label, v.pod2.Name)
-	if ordinal, ok := ordinals.Parse(v.pod2.Name, r.pod.Name); ok {
-		l.set(r.pod, v1.PodIndexLabel, strconv.Itoa(int(ordinal)))
+	if _, ok := ordinals.Parse(v.pod2.Name, r.pod.Name); ok {
+		l.set(r.pod, v1.PodIndexLabel, r.pod.Name[len(v.pod2.Name)+len("-"):]) // the ordinal
 	}
 	if g.known && !r.terminating && !r.over {
 		l.give(r.pod, g)
@@ -117,13 +116,12 @@ func (v *view) relabelling(r replica, g given) *Relabelling {
 	if l.Labels == nil && l.Given == nil {
 		return nil
 	}
-	l.Name, l.UID, l.ResourceVersion = r.pod.Name, r.pod.UID, r.pod.ResourceVersion
-	return &l
+	return &Relabelling{Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Labels: l.Labels, Given: l.Given}
 }
 
 func (l *Relabelling) set(pod *corev1.Pod, key, value string) {
 	if is, ok := pod.Labels[key]; !ok || is != value {
-		l.write(key, &value)
+		l.write(key, ptr.To(value)) // a copy, which only the pods to be changed need
 	}
 }
 
@@ -140,10 +138,7 @@ func (l *Relabelling) give(pod *corev1.Pod, g given) {
 	if text == g.record && text != "" {
 		return
 	}
-	var was map[string]string
-	if json.Unmarshal([]byte(text), &was) != nil { // there is none, or the controller did not write it
-		was = nil
-	}
+	was := givenBefore(text)
 	if was != nil && maps.Equal(was, g.labels) {
 		return
 	}
@@ -163,6 +158,18 @@ func (l *Relabelling) give(pod *corev1.Pod, g given) {
 	if len(l.Labels) > before || text != "" {
 		l.Given = ptr.To(g.record)
 	}
+}
+
+// givenBefore reads the record of a pod; nil if the controller did not write it.
+func givenBefore(record string) map[string]string {
+	if record == "" { // most pods have none
+		return nil
+	}
+	var labels map[string]string
+	if json.Unmarshal([]byte(record), &labels) != nil {
+		return nil
+	}
+	return labels
 }
 
 // relabel returns the label changes of pods that this plan does not change otherwise.

@@ -2,7 +2,6 @@ package pod2
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 // replica is a pod and its state for this Pod2; without a pod, a missing replica.
 type replica struct {
 	pod         *corev1.Pod
+	record      inPlaceRecord // of the pod
 	own         bool
 	terminating bool
 	over        bool
@@ -24,21 +24,23 @@ type replica struct {
 	outdated    string    // why, "" if it matches the spec
 	moved       string    // how the request for addresses differs, "" if it does not
 	stale       bool      // to be updated
-	step        step      // if it is stale
+	step        *step     // if it is stale
 	relabelling *Relabelling
 }
 
 func (v *view) replica(pod *corev1.Pod, place int, placed bool) replica {
-	r := replica{pod: pod, terminating: pod.DeletionTimestamp != nil, over: attachment.Over(pod)}
+	r := replica{pod: pod, record: recordedInPlace(pod), terminating: pod.DeletionTimestamp != nil, over: attachment.Over(pod)}
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		r.own = ref.UID == v.pod2.UID
 	}
-	if c := attachment.Condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && Restarting(pod) == "" {
+	if c := attachment.Condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && r.record.restarting(pod) == "" {
 		r.ready = true
 		since := c.LastTransitionTime.Time
-		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) { // a quick restart need not show in the condition
-			if s.State.Running != nil && s.State.Running.StartedAt.After(since) {
-				since = s.State.Running.StartedAt.Time
+		for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+			for i := range statuses { // a quick restart need not show in the condition
+				if running := statuses[i].State.Running; running != nil && running.StartedAt.After(since) {
+					since = running.StartedAt.Time
+				}
 			}
 		}
 		r.availableAt = since.Add(time.Duration(v.pod2.Spec.MinReadySeconds) * time.Second)
@@ -59,7 +61,7 @@ func (v *view) outdated(r replica) string {
 	if r.pod.Labels[v1.PodTemplateHashLabel] != v.revisions.update.hash {
 		return "template changed"
 	}
-	if r.moved == "" && recordedInPlace(r.pod).Resizing {
+	if r.moved == "" && r.record.Resizing {
 		return "resources of another template were requested"
 	}
 	return r.moved

@@ -167,7 +167,7 @@ type Resize struct {
 
 func resize(r replica) Resize {
 	annotation := ""
-	if record := recordedInPlace(r.pod); !record.Resizing {
+	if record := r.record; !record.Resizing {
 		record.Resizing = true
 		annotation = record.String()
 	}

@@ -188,9 +188,11 @@ func WithCollision(p *v1.Pod2, holder *appsv1.ControllerRevision) *v1.Pod2Status
 // that share the hash of a pod, the newest is kept.
 func (v *view) unused() []plan.Deletion {
 	of := map[string]bool{}
-	for _, r := range slices.Concat(v.replicas, v.surplus, v.surge) {
-		if r.own {
-			of[r.pod.Labels[v1.PodTemplateHashLabel]] = true
+	for _, replicas := range [][]replica{v.replicas, v.surplus, v.surge} {
+		for _, r := range replicas {
+			if r.own {
+				of[r.pod.Labels[v1.PodTemplateHashLabel]] = true
+			}
 		}
 	}
 	used := map[*revision]bool{v.revisions.update: true, v.revisions.current: true}

@@ -58,11 +58,10 @@ func (v *view) step(r replica) step {
 	if r.over || r.pod.Status.Phase != corev1.PodRunning || v.pod2.Spec.UpdateStrategy.InPlace == v1.InPlaceNever || v.recreate() {
 		return recreate(r.outdated)
 	}
-	record := recordedInPlace(r.pod)
 	c, from, why := v.changeFrom(r.pod.Labels[v1.PodTemplateHashLabel])
 	switch {
 	case why != "":
-	case record.Resizing:
+	case r.record.Resizing:
 		if why = rewritten(r.pod, from, change{images: c.images}); why == "" {
 			c, why = c.withResources(r.pod, v.revisions.update.content)
 		}
@@ -72,7 +71,7 @@ func (v *view) step(r replica) step {
 	if why != "" {
 		return recreate(r.outdated + ": " + why)
 	}
-	for name, container := range record.Containers {
+	for name, container := range r.record.Containers {
 		if _, again := c.images[name]; again && container.runs(r.pod, name) {
 			return recreate(fmt.Sprintf("%s before container %s ran the image of the previous update", r.outdated, name))
 		}

@@ -31,7 +31,7 @@ type view struct {
 	names       *Names  // for the status
 	claims      []claim // with names for this Pod2, in name order
 	classes     []*storagev1.StorageClass
-	podNames    map[string]bool // of all known pods, of any owner
+	podNames    map[string]bool // of all known pods, of any owner, if there are claims
 	// keepers names, by place, the holder that keeps the wanted address of a replica.
 	keepers []string
 	// held is true if a Recreate waits for an address.
@@ -71,7 +71,9 @@ func look(s State) *view {
 	v.replicas = make([]replica, v.ordinals.Count())
 	surge := map[int]replica{}
 	for _, pod := range s.Pods {
-		v.podNames[pod.Name] = true
+		if len(v.claims) > 0 {
+			v.podNames[pod.Name] = true
+		}
 		place, placed := v.place(pod.Name)
 		r := v.replica(pod, place, placed)
 		switch {
@@ -91,13 +93,16 @@ func look(s State) *view {
 		r.stale = r.own && !r.terminating && r.outdated != "" && !v.frozen(place) && v.pod2.Spec.UpdateStrategy.Type != v1.OnDelete &&
 			v.revisions.usable(v.revisions.update)
 		if r.stale {
-			r.step = v.step(*r)
+			next := v.step(*r)
+			r.step = &next
 		}
 	}
 	v.reached = v.reachedPlace()
 	v.holdForAddresses(s.Holders)
 	v.placeSurge(surge)
-	v.slots = slices.Concat(v.replicas, v.surge)
+	if v.slots = v.replicas; len(v.surge) > 0 {
+		v.slots = slices.Concat(v.replicas, v.surge)
+	}
 	ordinal := func(r replica) int64 {
 		if n, ok := ordinals.Parse(v.pod2.Name, r.pod.Name); ok {
 			return int64(n)

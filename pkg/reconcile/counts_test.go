@@ -118,6 +118,22 @@ func TestAddressesAreTakenBackInBatches(t *testing.T) {
 	}
 }
 
+func TestLargerObjectsAreCountedLessOften(t *testing.T) {
+	for _, row := range []struct {
+		pods, blocks     int
+		counts, releases time.Duration
+	}{
+		{3, 1, countsEvery, releasesEvery},
+		{2_000, 8, 400 * time.Millisecond, releasesEvery},
+		{10_000, 40, 2 * time.Second, 4 * time.Second},
+		{100_000, 400, mostCounts, mostReleases},
+	} {
+		if counts, releases := countsOf(row.pods), releasesOf(row.blocks); counts != row.counts || releases != row.releases {
+			t.Errorf("%d pods: %s, %d AddressBlocks: %s", row.pods, counts, row.blocks, releases)
+		}
+	}
+}
+
 // A key of a deleted object is never asked for again.
 func TestBatchesForgetWhatNobodyAsksFor(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)

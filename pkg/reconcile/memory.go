@@ -189,7 +189,10 @@ func newThrottle(clock clock.PassiveClock, every time.Duration) *throttle {
 
 // begin is called after a write: the value then stays unchanged for a while. A single
 // change is written at once.
-func (p *throttle) begin(key Key) {
+func (p *throttle) begin(key Key) { p.beginFor(key, p.every) }
+
+// beginFor is begin for another while.
+func (p *throttle) beginFor(key Key, every time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
@@ -201,7 +204,7 @@ func (p *throttle) begin(key Key) {
 	if p.burst == 0 || end.Before(now) {
 		end = now
 	}
-	p.ends[key] = end.Add(p.every)
+	p.ends[key] = end.Add(every)
 }
 
 // left is how much longer the value must stay unchanged; zero: it may be written.

@@ -128,7 +128,7 @@ func (r *pod2Kind) updateStatus(ctx context.Context, key Key, told *pod2.Names, 
 	updated, err := r.writePod2s.updateStatus(ctx, key, current, next)
 	if err == nil {
 		r.names.wrote(updated, told)
-		r.counts.begin(key)
+		r.counts.beginFor(key, countsOf(int(max(current.Status.Replicas, status.Replicas))))
 	}
 	return err
 }
