@@ -124,8 +124,8 @@ func TestLargerObjectsAreCountedLessOften(t *testing.T) {
 		counts, releases time.Duration
 	}{
 		{3, 1, countsEvery, releasesEvery},
-		{2_000, 8, 400 * time.Millisecond, releasesEvery},
-		{10_000, 40, 2 * time.Second, 4 * time.Second},
+		{4_000, 16, 400 * time.Millisecond, 1600 * time.Millisecond},
+		{10_000, 40, time.Second, 4 * time.Second},
 		{100_000, 400, mostCounts, mostReleases},
 	} {
 		if counts, releases := countsOf(row.pods), releasesOf(row.blocks); counts != row.counts || releases != row.releases {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/pod2"
@@ -197,23 +198,37 @@ func TestWhatFailsIsAskedOnce(t *testing.T) {
 	}
 }
 
-// Every creation takes a second, so those of one batch begin together. Batches double in
-// size, with at most a hundred concurrent calls.
+// Creations of one batch begin together. Batches double in size, up to a hundred.
 func TestCreationStartsSlowly(t *testing.T) {
+	same(t, batchesOf(t, 400, 10*time.Millisecond), "1 2 4 8 16 32 64 100 100 73")
+}
+
+// A sync that creates pods for long begins no further batch, so the status can be written.
+func TestCreationPausesForTheStatus(t *testing.T) {
+	same(t, batchesOf(t, 400, createsFor/4), "1 2 4 8")
+}
+
+// batchesOf returns the batches in which a sync creates replicas. Each call takes a while.
+func batchesOf(t *testing.T, replicas int32, takes time.Duration) (batches string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		slow := &slowClient{Interface: w.clients.Kube}
+		slow := &slowClient{Interface: w.clients.Kube, began: time.Now(), takes: takes, clock: w.clock}
 		w.speakTo(Clients{Kube: slow, Sample: w.clients.Sample})
-		creations := pod2.Diff(pod2.State{Pod2: newPod2("web", 400)}).Create
-		if _, err := w.r.kinds.pod2.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, creations); err != nil {
-			t.Fatal(err)
+		creations := pod2.Diff(pod2.State{Pod2: newPod2("web", replicas)}).Create
+		done, err := w.r.kinds.pod2.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, creations)
+		if err != nil || len(done) != len(slow.started) {
+			t.Fatalf("%d of %d were created, error %v", len(done), len(slow.started), err)
 		}
-		same(t, slow.batches(), "1 2 4 8 16 32 64 100 28 100 45")
+		batches = slow.batches()
 	})
+	return batches
 }
 
 type slowClient struct {
 	kubernetes.Interface
+	began   time.Time
+	takes   time.Duration
+	clock   *clocktesting.FakePassiveClock // of the world
 	mu      sync.Mutex
 	started []time.Time
 }
@@ -238,7 +253,8 @@ func (p slowPods) Create(_ context.Context, pod *corev1.Pod, _ metav1.CreateOpti
 	p.client.mu.Lock()
 	p.client.started = append(p.client.started, time.Now())
 	p.client.mu.Unlock()
-	time.Sleep(time.Second)
+	time.Sleep(p.client.takes)
+	p.client.clock.SetTime(now.Add(time.Since(p.client.began)))
 	return pod, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,10 @@ import (
 // pod is in memory as an object, as a request and as an answer.
 const inFlight = 4 << 20
 
+// createsFor is how long one sync begins to create pods. Then it writes the status, and the
+// events of the new pods begin the next sync, which creates more.
+const createsFor = 700 * time.Millisecond
+
 // createPods creates pods in batches of 1, 2, 4, ... A reason to refuse one pod (a quota,
 // an invalid template) usually affects all, and should cause only a few refusals. Pods
 // that need a PVC are counted separately from those that have theirs. A sync after a
@@ -32,8 +37,8 @@ func (r *pod2Kind) createPods(ctx context.Context, key Key, creations []pod2.Cre
 		first := r.outages.syncs(key) * mostRefused % n
 		creations = slices.Concat(creations[first:], creations[:first])
 	}
-	inARow, errs := map[bool]int{}, []error(nil)
-	for size := 1; len(creations) > 0; {
+	inARow, errs, began := map[bool]int{}, []error(nil), r.clock.Now()
+	for size := 1; len(creations) > 0 && r.clock.Since(began) < createsFor; {
 		var batch []pod2.Creation
 		for len(creations) > 0 && len(batch) < size {
 			if next := creations[0]; inARow[next.NeedsClaims] < mostRefused {
@@ -47,7 +52,7 @@ func (r *pod2Kind) createPods(ctx context.Context, key Key, creations []pod2.Cre
 			inARow[c.NeedsClaims] = 0
 		}
 		if err == nil {
-			size *= 2
+			size = min(2*size, most) // the time is checked between batches
 			continue
 		}
 		if errs = append(errs, err); isNoRefusal(err) {
