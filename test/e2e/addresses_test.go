@@ -11,6 +11,7 @@ import (
 // The controller runs on these nodes from its manifests. It publishes addresses, and writes
 // the NetworkAttachmentDefinitions with which Multus puts them on interfaces.
 func TestPublishedIsAttached(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, "attached")
 	create(t, ns, networks)
 	create(t, ns, pod2("web", 3, "{name: blue}, {name: green, addresses: [192.168.9.9]}", ""))
@@ -66,6 +67,7 @@ func requireAttached(t *testing.T, ns string, all map[string]pod) {
 // Two Networks have the same CIDR, and their pods have the same addresses. Each pod reaches
 // those of its own Network. All are on one node.
 func TestSameAddressesOnTwoNetworks(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, "same-addresses")
 	create(t, ns, networks)
 	create(t, ns, pod2("a", 2, "{name: blue, addresses: [192.168.1.1, 192.168.1.2]}", "nodeSelector: {kubernetes.io/hostname: node1}")+

@@ -296,7 +296,8 @@ leave() {
 }
 
 test_binary() {
-  (cd "$root/test/e2e" && E2E_DIR=$dir enter hub "$bin/e2e/e2e.test" -test.v -test.timeout=20m "$@")
+  # Tests mostly wait, so more of them run at once than there are cores.
+  (cd "$root/test/e2e" && E2E_DIR=$dir enter hub "$bin/e2e/e2e.test" -test.v -test.timeout=20m -test.parallel=4 "$@")
 }
 
 command=${1:-}

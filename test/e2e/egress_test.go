@@ -11,6 +11,7 @@ import (
 // A pod's default route may be a Network, if the pod asks for the Network on eth0. It has no
 // other interface then.
 func TestNetworkIsDefaultRoute(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, "default-route")
 	create(t, ns, networks+shut+alone("open", "node1", "blue@eth0, green@net1")+alone("closed", "node2", "shut@eth0"))
 	waitRunning(t, ns, "open", "closed")
@@ -59,6 +60,7 @@ func TestNetworkIsDefaultRoute(t *testing.T) {
 // Through eth0 on the nodes' own network, a pod reaches ports of all nodes and the API server.
 // Through a Network it reaches none of them, not even on its own node.
 func TestNoWayToNodesAndAPI(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, "no-way")
 	create(t, ns, networks+alone("inside", "node1", "blue@eth0")+server("outside", "node1")+
 		hosts("ports-1", "node1")+hosts("ports-2", "node2"))

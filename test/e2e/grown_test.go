@@ -10,6 +10,7 @@ import (
 // A Network with room for three pods grows, and its Pod2 is scaled up. Old pods, and pods with
 // addresses of the new half, reach each other on three nodes. No pod is restarted.
 func TestGrownNetwork(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, "grown")
 	create(t, ns, small+spread("g", 2, "{name: small}")+alone("alone", "node1", "small@eth0"))
 	waitReady(t, ns, "pod2/g")

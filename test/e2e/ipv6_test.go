@@ -10,6 +10,7 @@ import (
 
 // An IPv6 Network works like an IPv4 Network.
 func TestIPv6Network(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, "six")
 	create(t, ns, six+spread("s", 3, "{name: six}")+alone("open", "node2", "six@eth0"))
 	waitReady(t, ns, "pod2/s")

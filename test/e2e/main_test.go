@@ -5,6 +5,9 @@
 // runs these tests in the network namespace of the API server, with kubectl on the PATH and
 // KUBECONFIG set.
 //
+// Tests that only use pods of their own are parallel. They run after the others, which stop agents
+// and controllers, drain nodes or capture the packets of all pods.
+//
 // The tests need root. They remove everything that they start, and change nothing else on
 // the machine.
 package e2e

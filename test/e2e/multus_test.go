@@ -19,6 +19,7 @@ import (
 //	asked    the same, but the pod's element has "default-route"
 //	last     the definition has a default route with the highest metric, so it comes last
 func TestDefaultRouteByMultus(t *testing.T) {
+	t.Parallel()
 	const (
 		route   = "default via 192.168.0.1 dev %s metric %d\n"
 		subnet  = "192.168.0.0/16 dev %s metric 0\n"
@@ -67,6 +68,7 @@ func TestDefaultRouteByMultus(t *testing.T) {
 // If an element asks for the default route, Multus does not support version 1.1.0. So
 // definitions have 1.0.0.
 func TestDefaultRouteNeedsVersion10(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, "version")
 	create(t, ns, definitions())
 	create(t, ns, annotated(t, "asked11", map[string]string{

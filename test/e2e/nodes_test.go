@@ -35,6 +35,7 @@ func TestKubeletIsOnlyItself(t *testing.T) {
 // The pods' first interface is on a network of all nodes. Through it they reach the API server,
 // DNS and the world.
 func TestDefaultNetwork(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, "default-network")
 	create(t, ns, server("one", "node1")+server("two", "node2"))
 	waitReady(t, ns, "pod/one", "pod/two")
@@ -52,6 +53,7 @@ func TestDefaultNetwork(t *testing.T) {
 }
 
 func TestLogsAndExec(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, "logs-and-exec")
 	create(t, ns, strings.Replace(server("wrong", "node3"), "[serve]", "[whistle]", 1)+server("right", "node3"))
 	eventually(t, "the log of a container that fails", func() (string, error) {

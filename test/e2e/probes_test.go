@@ -10,6 +10,7 @@ import (
 // The kubelet's probes of a pod that has only a Network: HTTP probes fail, because the node has
 // no route there, and exec probes work. docs/concepts/limitations.md says both.
 func TestProbesOfPodOnNetworkAlone(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, "probes")
 	with := func(name, check string) string {
 		return strings.Replace(alone(name, "node1", "blue@eth0"), "    args: [serve]\n",

@@ -16,6 +16,7 @@ import (
 // the running pod. It neither restarts the pod's own container nor runs the init container
 // again.
 func TestImageOfASidecar(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, "sidecar")
 	run(t, "", "label", "namespace", ns, "samplecrd.k8s.io/sidecars=enabled")
 	create(t, ns, `
