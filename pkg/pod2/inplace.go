@@ -143,7 +143,7 @@ func (v *view) inPlaceUpdate(r replica) InPlaceUpdate {
 		}
 	}
 	update := InPlaceUpdate{
-		Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: r.step.reason,
+		Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: c.text(),
 		Images: c.images, Labels: labels, Annotation: record.String(),
 	}
 	if also := v.relabelling(r, v.givenTo(v.revisions.update.hash)); also != nil {

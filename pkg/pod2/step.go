@@ -14,7 +14,7 @@ import (
 // step is the next step of a stale pod towards the update revision.
 type step struct {
 	kind   stepKind
-	reason string
+	reason string // of a deletion, or of the wait
 	change change
 	// costs is true if the pod is unavailable for a while.
 	costs bool
@@ -95,7 +95,7 @@ func (v *view) step(r replica) step {
 	for name, image := range c.images {
 		restart = restart || ImageOf(r.pod, name) != image
 	}
-	return step{kind: stepPatch, reason: c.text(), change: c, costs: restart}
+	return step{kind: stepPatch, change: c, costs: restart}
 }
 
 // of reports whether the change requests the refused resources, and maybe more.
