@@ -28,6 +28,14 @@ type event struct {
 	before, after *view.Address // nil: it does not exist
 }
 
+// address is the Address in its last state.
+func (e event) address() *view.Address {
+	if e.after != nil {
+		return e.after
+	}
+	return e.before
+}
+
 // Cache has the Addresses, and the newest events. Addresses in it never change: an event
 // replaces them.
 type Cache struct {
@@ -164,7 +172,7 @@ func (c *Cache) record(s source, resourceVersion uint64, keys []string) {
 		if e.after != nil {
 			e.after.ResourceVersion = e.version
 		}
-		c.replace(e.before, e.after)
+		c.replace(e)
 		c.log = append(c.log, e)
 	}
 	if len(c.log) > logged {
@@ -223,12 +231,9 @@ func (c *Cache) project(b *v1.AddressBlock) []*view.Address {
 }
 
 // replace replaces an Address in the sorted list.
-func (c *Cache) replace(before, after *view.Address) {
-	a := after
-	if a == nil {
-		a = before
-	}
-	i, found := slices.BinarySearchFunc(c.sorted, a, projection.Order)
+func (c *Cache) replace(e event) {
+	after := e.after
+	i, found := slices.BinarySearchFunc(c.sorted, e.address(), projection.Order)
 	switch {
 	case found && after != nil:
 		c.sorted[i] = after

@@ -100,7 +100,8 @@ func (r REST) List(ctx context.Context, options *internalversion.ListOptions) (r
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("continue token %q is not one of Addresses: %v", options.Continue, err))
 		}
 	}
-	if _, err := r.reach(ctx, page.ResourceVersion+options.ResourceVersion); err != nil { // at most one is set
+	want, err := r.reach(ctx, page.ResourceVersion+options.ResourceVersion) // at most one is set
+	if err != nil {
 		return nil, err
 	}
 	matches := matcher(request.NamespaceValue(ctx), options)
@@ -109,7 +110,7 @@ func (r REST) List(ctx context.Context, options *internalversion.ListOptions) (r
 	list := &view.AddressList{Items: []view.Address{}}
 	list.ResourceVersion = page.ResourceVersion
 	if list.ResourceVersion == "" {
-		list.ResourceVersion = r.at.String()
+		list.ResourceVersion = r.at.max(want).String() // never older than the version that was asked for
 	}
 	if options.ResourceVersionMatch == metav1.ResourceVersionMatchExact && options.ResourceVersion != list.ResourceVersion {
 		return nil, apierrors.NewResourceExpired(fmt.Sprintf("resourceVersion %s is not the newest one: list without resourceVersionMatch=Exact", options.ResourceVersion))

@@ -32,7 +32,9 @@ func (s source) String() string { return [sources]string{"AddressBlocks", "pods"
 // if not. A client that continues at an incomplete part gets all these events again.
 //
 // In text, a version is one decimal number. Later parts have a fixed width. So it increases
-// along the events of a replica, and clients may compare versions as those of any resource.
+// along the events of a watch, also if the client began at the other replica: see join. Clients
+// may compare versions as those of any resource, with any number of digits, as
+// k8s.io/apimachinery/pkg/util/resourceversion does.
 type version [sources]uint64
 
 const width = 18
@@ -65,6 +67,15 @@ func (v version) whole() version {
 		if v[s]%2 == 0 && v[s] > 0 {
 			v[s]--
 		}
+	}
+	return v
+}
+
+// begun is not an earlier version than this one, and no part is complete that is not complete in
+// this one. So a client that continues there gets the same events.
+func (v version) begun() version {
+	if v[networks]%2 == 1 {
+		v[networks]++
 	}
 	return v
 }

@@ -30,11 +30,10 @@ type watcher struct {
 	matches func(*view.Address) bool
 	// initial Addresses are sent first.
 	initial []*view.Address
-	// from is where the client continues, and next the next event to read. The client has the
-	// events before next. It may have some of those after it too, and gets them again: each has
-	// an Address that is made of all sources, and replicas see these in different orders.
-	from version
-	next int
+	// from is where the client continues. joined events lead it to next, the next event to read.
+	from   version
+	joined []event
+	next   int
 
 	results chan watch.Event
 	stop    chan struct{}
@@ -47,7 +46,7 @@ func (r REST) Watch(ctx context.Context, options *internalversion.ListOptions) (
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{cache: r.Cache, matches: matcher(request.NamespaceValue(ctx), options), from: from.whole(),
+	w := &watcher{cache: r.Cache, matches: matcher(request.NamespaceValue(ctx), options), from: from,
 		results: make(chan watch.Event, 100), stop: make(chan struct{})}
 	streamed := options.SendInitialEvents != nil && *options.SendInitialEvents
 	newest := options.ResourceVersion == "" || options.ResourceVersion == "0"
@@ -55,7 +54,7 @@ func (r REST) Watch(ctx context.Context, options *internalversion.ListOptions) (
 	defer r.mu.RUnlock()
 	switch {
 	case streamed || newest:
-		w.from, w.next = r.at, r.dropped+len(r.log)
+		w.from, w.next = r.at.max(w.from), r.dropped+len(r.log)
 		if streamed || options.SendInitialEvents == nil {
 			for _, a := range r.sorted {
 				if w.matches(a) {
@@ -64,17 +63,64 @@ func (r REST) Watch(ctx context.Context, options *internalversion.ListOptions) (
 			}
 		}
 	default:
-		if behind := w.from.behind(r.since); behind != "" {
+		if behind := w.from.whole().behind(r.since); behind != "" {
 			return nil, apierrors.NewResourceExpired(fmt.Sprintf("resourceVersion %s is too old: this replica no longer has all changes of %s since then: list Addresses again", options.ResourceVersion, behind))
 		}
-		first := slices.IndexFunc(r.log, func(e event) bool { return !w.from.includes(e.at) })
-		if first < 0 {
-			first = len(r.log)
-		}
-		w.next = r.dropped + first
+		w.join()
 	}
 	go w.run(ctx, streamed, options.AllowWatchBookmarks)
 	return w, nil
+}
+
+// join finds where the client continues. A replica that saw the changes of the sources in another order has events of which
+// the client has one part:
+//
+//	the client has               AddressBlocks 30, pods 10
+//	the replica has events of    20, 10    20, 25    30, 25    30, 40
+//
+// Here the events in the middle are joined to one for each Address. The client does not go back to AddressBlocks 20, and its
+// versions increase.
+func (w *watcher) join() {
+	c, from := w.cache, w.from.whole()
+	first := slices.IndexFunc(c.log, func(e event) bool { return !from.includes(e.at) })
+	if first < 0 {
+		w.next = c.dropped + len(c.log)
+		return
+	}
+	end := first
+	for end < len(c.log) && !c.log[end].at.includes(from) {
+		end++
+	}
+	w.next = c.dropped + first
+	if end == first {
+		return
+	}
+	at := c.at // the replica has seen from, so it is as if this version included it
+	if end < len(c.log) {
+		at, end = c.log[end].at, end+1
+	}
+	w.next = c.dropped + end
+	index := map[string]int{}
+	for _, e := range c.log[first:end] {
+		key := path(e.address().Namespace, e.address().Name)
+		i, found := index[key]
+		if !found {
+			i, index[key] = len(w.joined), len(w.joined)
+			w.joined = append(w.joined, event{before: e.before})
+		}
+		// The client may have any of these states. If a selector matches one, it hears of the end.
+		if e.before != nil && w.matches(e.before) {
+			w.joined[i].before = e.before
+		}
+		w.joined[i].after = e.after
+	}
+	// Until the last one, the client is where it was.
+	for i := range w.joined {
+		w.joined[i].at = w.from.begun()
+		if i == len(w.joined)-1 {
+			w.joined[i].at = at
+		}
+	}
 }
 
 func (w *watcher) ResultChan() <-chan watch.Event { return w.results }
@@ -106,7 +152,7 @@ func (w *watcher) run(ctx context.Context, streamed, bookmarked bool) {
 	defer due.Stop()
 	sent := at
 	for {
-		events, changed, newest, ok := w.read()
+		events, changed, at, ok := w.read()
 		if !ok {
 			send(watch.Error, &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired,
 				Message: "the watch is too slow: the server no longer has the changes that it has not sent: list Addresses again"})
@@ -114,7 +160,7 @@ func (w *watcher) run(ctx context.Context, streamed, bookmarked bool) {
 		}
 		for _, e := range events {
 			if kind, a := w.see(e); a != nil {
-				if sent = e.version; !send(kind, a) {
+				if sent = a.ResourceVersion; !send(kind, a) {
 					return
 				}
 			}
@@ -122,7 +168,7 @@ func (w *watcher) run(ctx context.Context, streamed, bookmarked bool) {
 		select {
 		case <-changed:
 		case <-due.C:
-			if bookmarked && newest != sent {
+			if newest := at.max(w.from).String(); bookmarked && newest != sent {
 				if sent = newest; !send(watch.Bookmark, &view.Address{ObjectMeta: metav1.ObjectMeta{ResourceVersion: newest}}) {
 					return
 				}
@@ -137,20 +183,27 @@ func (w *watcher) run(ctx context.Context, streamed, bookmarked bool) {
 
 // read returns the unread events, and the version after them. It returns false if the log
 // dropped one of them.
-func (w *watcher) read() (events []event, changed <-chan struct{}, newest string, ok bool) {
+func (w *watcher) read() (events []event, changed <-chan struct{}, at version, ok bool) {
 	c := w.cache
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if w.next < c.dropped {
-		return nil, nil, "", false
+		return nil, nil, at, false
 	}
 	events = c.log[w.next-c.dropped:]
 	w.next += len(events)
-	return events, c.changed, c.at.String(), true
+	if w.joined != nil {
+		events, w.joined = slices.Concat(w.joined, events), nil
+	}
+	return events, c.changed, c.at, true
 }
 
-// see returns the event as a client sees it whose selectors hide some Addresses.
-func (w *watcher) see(e event) (watch.EventType, runtime.Object) {
+// see returns the event as a client sees it whose selectors hide some Addresses. If the client
+// has seen a later version of a source, without changes of it, the version says so.
+func (w *watcher) see(e event) (watch.EventType, *view.Address) {
+	if e.version == "" || !e.at.includes(w.from) {
+		e.version = e.at.max(w.from).String()
+	}
 	before, after := e.before != nil && w.matches(e.before), e.after != nil && w.matches(e.after)
 	switch {
 	case after && before:
