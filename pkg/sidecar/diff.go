@@ -25,6 +25,8 @@ const (
 	ReasonRefused = "Refused"
 	// ReasonConflict: another Sidecar of the same pods has a part of the same name.
 	ReasonConflict = "Conflict"
+	// ReasonTooMany: the namespace has more Sidecars than pods can get.
+	ReasonTooMany = "TooMany"
 )
 
 // ReasonFailedUpdate of an event: the API server refused the update of a pod.
@@ -37,11 +39,13 @@ func Diff(s State) Plan {
 	}
 	var p Plan
 	ready := plan.True(ReasonAccepted, fmt.Sprintf("the API server accepted a pod with generation %d", s.Sidecar.Generation))
-	switch why := s.conflict(); {
+	switch many, conflict := s.tooMany(), s.conflict(); {
 	case s.accepted():
 		ready.Message = fmt.Sprintf("the API server accepted a pod with generation %d", s.Sidecar.Status.Injected.Generation)
-	case why != "":
-		ready = plan.False(ReasonConflict, shorten.To(why, shorten.EventMessage))
+	case many != "":
+		ready = plan.False(ReasonTooMany, many)
+	case conflict != "":
+		ready = plan.False(ReasonConflict, shorten.To(conflict, shorten.EventMessage))
 	default:
 		p.Probe = s.probe()
 	}

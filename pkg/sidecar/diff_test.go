@@ -132,6 +132,39 @@ func TestConflict(t *testing.T) {
 	}
 }
 
+// The Sidecars above the bound are those that were never accepted, and have the highest names.
+func TestTooMany(t *testing.T) {
+	accepted := &v1.SidecarGeneration{Generation: 1, Spec: v1.SidecarSpec{Selector: map[string]string{"app": "db"}}}
+	others := func(count int, name string, injected *v1.SidecarGeneration) (all []*v1.Sidecar) {
+		for i := range count {
+			all = append(all, &v1.Sidecar{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf(name, i)}, Spec: v1.SidecarSpec{Selector: map[string]string{"app": "db"}}, Status: v1.SidecarStatus{Injected: injected}})
+		}
+		return all
+	}
+	ended := others(20, "a%d", nil)
+	ended[0].DeletionTimestamp = &metav1.Time{Time: now}
+	for name, row := range map[string]struct {
+		others   []*v1.Sidecar
+		injected *v1.SidecarGeneration
+		tooMany  bool
+	}{
+		"19 others":                              {others(19, "a%d", accepted), nil, false},
+		"20 with lower names":                    {others(20, "a%d", nil), nil, true},
+		"20 with higher names":                   {others(20, "z%d", nil), nil, false},
+		"20 accepted ones with higher names":     {others(20, "z%d", accepted), nil, true},
+		"20 others, and it was accepted earlier": {others(20, "a%d", accepted), &v1.SidecarGeneration{Generation: 1}, false},
+		"20 others, one of which is deleted":     {ended, nil, false},
+	} {
+		s := State{Now: now, Sidecar: mesh(2), Others: row.others}
+		s.Sidecar.Status.Injected = row.injected
+		p := Diff(s)
+		got := plan.ConditionsText(p.Status.Conditions)
+		if strings.Contains(got, "Ready=False/TooMany(the namespace has 20 other Sidecars, and pods get at most 20") != row.tooMany || (p.Probe == nil) != row.tooMany {
+			t.Errorf("%s: %s", name, p)
+		}
+	}
+}
+
 // From each state, one plan ends the work, whether or not the API server accepts the Sidecar.
 func TestOnePlanEndsTheWork(t *testing.T) {
 	chance.ForSeeds(t, 300, func(t *testing.T, dice *rand.Rand) {

@@ -28,7 +28,7 @@ var installation struct {
 	there bool
 }
 
-func install(t *testing.T) {
+func install(t testing.TB) {
 	t.Helper()
 	installation.Lock()
 	defer installation.Unlock()
@@ -44,7 +44,7 @@ func install(t *testing.T) {
 
 // manifests are the flags of kubectl that name crd/ and artifacts/. On a version of Kubernetes before
 // 1.36, docs/reference/compatibility.md leaves out two files.
-func manifests(t *testing.T) []string {
+func manifests(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "artifacts/*.yaml"))
 	if err != nil || len(files) == 0 {

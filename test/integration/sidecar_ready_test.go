@@ -64,6 +64,9 @@ func TestASidecarThatBreaksPods(t *testing.T) {
 	if got := refused(t, ns, pod, "create", "-f", "-"); !strings.Contains(got, `Sidecar mesh, which selects this pod, is not Ready yet: Pod "mesh-sidecar-probe" is invalid`) {
 		t.Errorf("the pod is refused with %s", got)
 	}
+	if _, err := dryRun(t.Context(), ns, withoutSidecars(pod)); err != nil {
+		t.Errorf("a pod that leaves out all Sidecars: %v", err)
+	}
 	if pod, err := dryRun(t.Context(), ns, strings.Replace(pod, "app: web", "app: db", 1)); err != nil || len(pod.Spec.Containers) != 1 {
 		t.Errorf("with Skip, the pod is %v, %v", pod, err)
 	}
@@ -71,6 +74,38 @@ func TestASidecarThatBreaksPods(t *testing.T) {
 	waitReady(t, ns, "sidecar/mesh")
 	waitRecord(t, ns, "mesh=2/0/0/1")
 	create(t, ns, pod)
+}
+
+// Pods get 20 Sidecars of a namespace. The next one says why it is not Ready, and until it
+// is, the API server refuses further ones.
+func TestTooManySidecars(t *testing.T) {
+	t.Parallel()
+	ns := withSidecars(t)
+	var all, names []string
+	for i := range 21 {
+		all = append(all, sidecar(fmt.Sprintf("s%02d", i), fmt.Sprintf("env: [{name: V%d}]", i)))
+		names = append(names, fmt.Sprintf("sidecar/s%02d", i))
+	}
+	create(t, ns, strings.Join(all[:20], ""))
+	waitReady(t, ns, names[:20]...)
+	create(t, ns, all[20])
+	waitCondition(t, ns, names[20], "Ready", "False TooMany: the namespace has 20 other Sidecars, and pods get at most 20")
+	eventually(t, "further Sidecars are refused", func(context.Context) (string, error) {
+		out, err := kubectlWith(t.Context(), sidecar("more", "env: [{name: MORE}]"), "create", "-n", ns, "--dry-run=server", "-f", "-")
+		if err == nil || !strings.Contains(out, "Sidecar s20 is one too many for namespace "+ns) {
+			return out, nil
+		}
+		return "", nil
+	})
+	run(t, ns, "delete", names[7])
+	waitReady(t, ns, names[20])
+	eventually(t, "another Sidecar is admitted", func(context.Context) (string, error) {
+		out, err := kubectlWith(t.Context(), sidecar("more", "env: [{name: MORE}]"), "create", "-n", ns, "--dry-run=server", "-f", "-")
+		if err != nil {
+			return out, nil
+		}
+		return "", nil
+	})
 }
 
 // The condition of a Sidecar says that its namespace lacks the label.

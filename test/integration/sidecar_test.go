@@ -24,6 +24,11 @@ func webPod(spec string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {app: web}}\nspec: {%s}\n", spec)
 }
 
+// withoutSidecars gives such a pod the label that leaves out all Sidecars.
+func withoutSidecars(pod string) string {
+	return strings.Replace(pod, "app: web", "app: web, samplecrd.k8s.io/sidecars: disabled", 1)
+}
+
 // withSidecars returns a namespace whose pods get Sidecars, and its controller.
 func withSidecars(t *testing.T) string {
 	t.Helper()
@@ -139,6 +144,7 @@ volume mesh
 	}
 	for _, c := range []struct{ name, manifest string }{
 		{"other labels", strings.Replace(webPod(`containers: [{name: c, image: x}]`), "app: web", "app: db", 1)},
+		{"a pod that leaves out all Sidecars", withoutSidecars(webPod(`containers: [{name: c, image: x}]`))},
 		{"a mirror pod", strings.Replace(webPod(`nodeName: node-x, containers: [{name: c, image: x}]`), "labels:", `annotations: {kubernetes.io/config.mirror: x}, labels:`, 1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -344,6 +350,9 @@ func TestPodsWhileSidecarsAreUnknown(t *testing.T) {
 		}
 		return "", nil
 	})
+	if _, err := dryRun(t.Context(), ns, withoutSidecars(pod)); err != nil {
+		t.Errorf("a pod with the label that leaves out all Sidecars: %v", err)
+	}
 	for _, ns := range []string{"kube-system", "default", other} {
 		if _, err := dryRun(t.Context(), ns, pod); err != nil {
 			t.Errorf("a pod of %s: %v", ns, err)

@@ -14,7 +14,7 @@ import (
 // addSidecars adds the containers of Sidecars as the policy pod2-sidecars does.
 func (w *World) addSidecars(obj apiserver.Object) {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok {
+	if !ok || pod.Labels[v1.SidecarsLabel] == "disabled" {
 		return
 	}
 	for _, found := range w.All(apiserver.ResourceNamed("sidecars"), pod.Namespace) {
@@ -38,7 +38,7 @@ func (w *World) addSidecars(obj apiserver.Object) {
 // lacksSidecar refuses a pod as the policy pod2-unready-sidecars does.
 func (w *World) lacksSidecar(a apiserver.Attempt) bool {
 	pod, ok := a.New.(*corev1.Pod)
-	if !ok || pod.Annotations[v1.SidecarProbeAnnotation] != "" {
+	if !ok || pod.Annotations[v1.SidecarProbeAnnotation] != "" || pod.Labels[v1.SidecarsLabel] == "disabled" {
 		return false
 	}
 	return slices.ContainsFunc(w.All(apiserver.ResourceNamed("sidecars"), pod.Namespace), func(found *apiserver.Version) bool {

@@ -56,8 +56,11 @@ const (
 	SidecarProbeAnnotation = "samplecrd.k8s.io/sidecar-probe"
 
 	// SidecarsLabel, with the value "enabled", on a namespace, lets Sidecars be added to its
-	// pods.
+	// pods. On a pod, the value "disabled" leaves out all Sidecars.
 	SidecarsLabel = "samplecrd.k8s.io/sidecars"
+
+	// MaxSidecars is how many Sidecars of a namespace can be Ready.
+	MaxSidecars = 20
 
 	// ManagedLabel, with the value "true", selects the pods that the controller watches, so it
 	// need not stream all pods of a cluster.
