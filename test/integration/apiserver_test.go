@@ -18,7 +18,10 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd/api"
 )
@@ -31,6 +34,16 @@ const apiService = "v1alpha1.view.samplecrd.k8s.io"
 // rights of its manifest. It returns the port.
 func startAPIServer(t *testing.T, flags ...string) (string, *controller) {
 	t.Helper()
+	token, err := kube.CoreV1().ServiceAccounts("pod2-system").CreateToken(t.Context(), "pod2-apiserver", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startAPIServerAs(t, asAuthInfo(t, func(user *api.AuthInfo) { *user = api.AuthInfo{Token: token.Status.Token} }), flags...)
+}
+
+// startAPIServerAs runs pod2-apiserver with a kubeconfig.
+func startAPIServerAs(t *testing.T, account string, flags ...string) (string, *controller) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -39,11 +52,6 @@ func startAPIServer(t *testing.T, flags ...string) (string, *controller) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	token, err := kube.CoreV1().ServiceAccounts("pod2-system").CreateToken(t.Context(), "pod2-apiserver", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	account := asAuthInfo(t, func(user *api.AuthInfo) { *user = api.AuthInfo{Token: token.Status.Token} })
 	args := []string{"--bind-address=127.0.0.1", "--secure-port=" + port}
 	for _, flag := range []string{"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"} {
 		args = append(args, "--"+flag+"="+account)
@@ -80,13 +88,19 @@ func aggregate(t *testing.T, port string) {
 
 func patchService(t *testing.T, port string) {
 	t.Helper()
-	for _, patch := range [][]string{
-		{"service", "pod2-apiserver", "-n", "pod2-system", fmt.Sprintf(`{"spec":{"type":"ExternalName","externalName":"localhost","clusterIP":null,"clusterIPs":null,"selector":null,"ports":[{"name":"https","port":%s}]}}`, port)},
-		{"apiservice", apiService, fmt.Sprintf(`{"spec":{"service":{"port":%s}}}`, port)},
-	} {
-		if out, err := kubectlBinary(t.Context(), "", append([]string{"patch", "--type=merge", "-p", patch[len(patch)-1]}, patch[:len(patch)-1]...)...); err != nil {
-			t.Fatalf("patch %s: %v\n%s", patch[0], err, out)
+	for _, args := range servicePatches(port) {
+		if out, err := kubectlBinary(t.Context(), "", args...); err != nil {
+			t.Fatalf("kubectl %v: %v\n%s", args, err, out)
 		}
+	}
+}
+
+// servicePatches are the arguments of kubectl that make the Service lead to a port.
+func servicePatches(port string) [][]string {
+	return [][]string{
+		{"patch", "service", "pod2-apiserver", "-n", "pod2-system", "--type=merge", "-p",
+			fmt.Sprintf(`{"spec":{"type":"ExternalName","externalName":"localhost","clusterIP":null,"clusterIPs":null,"selector":null,"ports":[{"name":"https","port":%s}]}}`, port)},
+		{"patch", "apiservice", apiService, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"service":{"port":%s}}}`, port)},
 	}
 }
 
@@ -182,6 +196,26 @@ func TestAddresses(t *testing.T) {
 		}
 		if out, err := kubectlBinary(t.Context(), "", "delete", "addresses", "--all", "-n", ns); err == nil || !strings.Contains(out, "MethodNotAllowed") {
 			t.Errorf("an administrator deletes: %v, %s", err, out)
+		}
+	})
+	t.Run("informer", func(t *testing.T) {
+		informer := dynamicinformer.NewFilteredDynamicSharedInformerFactory(dyn, 0, ns, nil).ForResource(addressesResource).Informer()
+		go informer.RunWithContext(t.Context())
+		synced := ""
+		eventually(t, "an informer of client-go follows the Addresses", func(context.Context) (string, error) {
+			if synced == "" && informer.HasSynced() {
+				synced = informer.LastSyncResourceVersion()
+				create(t, ns, gatedPod("late", "blue"))
+			}
+			for _, item := range informer.GetStore().List() {
+				if nested(item.(runtime.Object), "spec", "pod") == "late" && nested(item.(runtime.Object), "status", "node") != "" {
+					return "", nil
+				}
+			}
+			return fmt.Sprintf("the list has version %q, and the last event %q", synced, informer.LastSyncResourceVersion()), nil
+		})
+		if order, err := resourceversion.CompareResourceVersion(synced, informer.LastSyncResourceVersion()); err != nil || order >= 0 {
+			t.Errorf("version %s follows %s (%v)", informer.LastSyncResourceVersion(), synced, err)
 		}
 	})
 	t.Run("versions", func(t *testing.T) {

@@ -85,7 +85,13 @@ func (c *ownCluster) helmRefused(want string, args ...string) {
 // container.
 func (c *ownCluster) controller() *controller {
 	c.t.Helper()
-	token := c.kubectl("create", "token", "pod2-controller", "--namespace=pod2-system")
+	return startController(c.t, "", "--kubeconfig", c.account("pod2-controller"), "--leader-elect")
+}
+
+// account is a kubeconfig of a ServiceAccount of the release.
+func (c *ownCluster) account(name string) string {
+	c.t.Helper()
+	token := c.kubectl("create", "token", name, "--namespace=pod2-system")
 	config, err := clientcmd.LoadFromFile(c.kubeconfig)
 	if err != nil {
 		c.t.Fatal(err)
@@ -97,7 +103,7 @@ func (c *ownCluster) controller() *controller {
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		c.t.Fatal(err)
 	}
-	return startController(c.t, "", "--kubeconfig", file, "--leader-elect")
+	return file
 }
 
 // state is one line for each pod and Network, with its UID and its addresses, and the entries of all
@@ -238,6 +244,8 @@ spec:
 	newDefinitions("after another upgrade")
 	same("after the rollback")
 	c.requireHelmTest(running)
+	c.requireAPIServer(20)
+	same("after the aggregated API server was there")
 
 	// While no release exists, objects and pods stay. A new pod with the gate waits, and so does the
 	// deletion of a Network.
