@@ -4,12 +4,20 @@ package integration
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/utils/ptr"
 )
 
 // injected are ways in which admission adds to pods: the objects that make it do so, a JSON
@@ -18,14 +26,7 @@ var injected = []struct{ name, objects, want string }{
 	{"a Sidecar", sidecar("mesh", `injectBefore: true, initContainers: [{name: mesh, image: m, restartPolicy: Always}], containers: [{name: logs, image: l, args: [x]}],
   volumes: [{name: v, emptyDir: {}}], volumeMounts: [{name: v, mountPath: /v}], env: [{name: A, value: a}], networks: [{name: green}]`),
 		"{.spec.initContainers[*].name} {.spec.containers[*].name}|mesh c logs"},
-	// As a webhook of a service mesh does: containers before and after, a volume, a
-	// toleration, annotations.
-	{"an injector", injector(`[JSONPatch{op: 'add', path: '/spec/containers/0', value: {'name': 'first', 'image': 'i'}},
-      JSONPatch{op: 'add', path: '/spec/containers/-', value: {'name': 'last', 'image': 'i'}},
-      JSONPatch{op: 'add', path: '/spec/initContainers', value: [{'name': 'istio-init', 'image': 'i'}]},
-      JSONPatch{op: 'add', path: '/spec/volumes/0', value: {'name': dyn('certs'), 'emptyDir': dyn({})}},
-      JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('security.istio.io/tlsMode'), value: 'istio'}]`),
-		"{.spec.initContainers[*].name} {.spec.containers[*].name}|istio-init first c last"},
+	{"the webhook of a service mesh", meshWebhook, "{.spec.initContainers[*].name} {.spec.containers[*].name}|istio-init first c last"},
 	{"a LimitRange", `---
 apiVersion: v1
 kind: LimitRange
@@ -60,6 +61,43 @@ spec: {policyName: injector-NAMESPACE}
 `
 }
 
+// meshWebhook calls a webhook that adds containers before and after those of a pod, a volume and a label.
+const meshWebhook = `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: injector-NAMESPACE}
+webhooks:
+- name: mesh.example.com
+  clientConfig: WEBHOOK
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+`
+
+const meshPatch = `[{"op": "add", "path": "/spec/containers/0", "value": {"name": "first", "image": "i"}},
+  {"op": "add", "path": "/spec/containers/-", "value": {"name": "last", "image": "i"}},
+  {"op": "add", "path": "/spec/initContainers", "value": [{"name": "istio-init", "image": "i"}]},
+  {"op": "add", "path": "/spec/volumes/0", "value": {"name": "certs", "emptyDir": {}}},
+  {"op": "add", "path": "/metadata/labels/security.istio.io~1tlsMode", "value": "istio"}]`
+
+// serveWebhook runs a webhook that patches each object, and returns its clientConfig.
+func serveWebhook(t *testing.T, patch string) string {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, PatchType: ptr.To(admissionv1.PatchTypeJSONPatch), Patch: []byte(patch)}
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return fmt.Sprintf("{url: %s, caBundle: %s}", server.URL, base64.StdEncoding.EncodeToString(ca))
+}
+
 // waitCounted waits for the numbers of Networks, which are written with a delay.
 func waitCounted(t *testing.T, ns string) {
 	t.Helper()
@@ -89,9 +127,10 @@ func TestReplicasKeepWhatAdmissionAdds(t *testing.T) {
 			ns := newNamespace(t)
 			run(t, "", "label", "namespace", ns, "samplecrd.k8s.io/sidecars=enabled")
 			controller := startController(t, ns, withMetrics)
-			create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("green", `{cidr: 10.1.0.0/24}`)+strings.ReplaceAll(c.objects, "NAMESPACE", ns))
+			create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("green", `{cidr: 10.1.0.0/24}`)+
+				strings.NewReplacer("NAMESPACE", ns, "WEBHOOK", serveWebhook(t, meshPatch)).Replace(c.objects))
 			t.Cleanup(func() {
-				run(t, "", "delete", "--ignore-not-found", "mutatingadmissionpolicy/injector-"+ns, "mutatingadmissionpolicybinding/injector-"+ns)
+				run(t, "", "delete", "--ignore-not-found", "mutatingadmissionpolicy/injector-"+ns, "mutatingadmissionpolicybinding/injector-"+ns, "mutatingwebhookconfiguration/injector-"+ns)
 			})
 			path, want, _ := strings.Cut(c.want, "|")
 			path = "jsonpath=" + path
