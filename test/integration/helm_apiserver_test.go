@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"strings"
 )
 
@@ -19,7 +20,7 @@ func (c *ownCluster) requireAPIServer(count int) {
 	eventually(c.t, "kubectl lists the Addresses", func(ctx context.Context) (string, error) {
 		out, err := c.try(ctx, "", "get", "addresses.view.samplecrd.k8s.io", "--field-selector=status.state=Bound", "-o", "name")
 		if err != nil || strings.Count(out, "address.view.samplecrd.k8s.io/blue-") != count {
-			return out, nil
+			return fmt.Sprintf("it prints %q (%v)", out, err), nil
 		}
 		return "", nil
 	})

@@ -93,7 +93,7 @@ func TestTooManySidecars(t *testing.T) {
 	eventually(t, "further Sidecars are refused", func(context.Context) (string, error) {
 		out, err := kubectlWith(t.Context(), sidecar("more", "env: [{name: MORE}]"), "create", "-n", ns, "--dry-run=server", "-f", "-")
 		if err == nil || !strings.Contains(out, "Sidecar s20 is one too many for namespace "+ns) {
-			return out, nil
+			return fmt.Sprintf("it prints %q (%v)", out, err), nil
 		}
 		return "", nil
 	})
@@ -102,7 +102,7 @@ func TestTooManySidecars(t *testing.T) {
 	eventually(t, "another Sidecar is admitted", func(context.Context) (string, error) {
 		out, err := kubectlWith(t.Context(), sidecar("more", "env: [{name: MORE}]"), "create", "-n", ns, "--dry-run=server", "-f", "-")
 		if err != nil {
-			return out, nil
+			return fmt.Sprintf("it prints %q (%v)", out, err), nil
 		}
 		return "", nil
 	})
