@@ -36,26 +36,30 @@ func TestAPIServerReplacesItsCA(t *testing.T) {
 	watch := kubectlWatch(t, "get", "addresses", "-n", ns, "-w", "--no-headers")
 	create(t, ns, network("blue", `{cidr: 10.1.0.0/24}`)+gatedPod("before", "blue"))
 	watch.waitFor(t, "before")
-	secret := func(key string) string {
+	contents := func() map[string]string { // of one version of the Secret
 		t.Helper()
 		s, err := kube.CoreV1().Secrets("pod2-system").Get(t.Context(), "pod2-apiserver-tls", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(s.Data[key])
+		texts := map[string]string{}
+		for key, value := range s.Data {
+			texts[key] = string(value)
+		}
+		return texts
 	}
-	first, certificate := secret("ca.crt"), secret("tls.crt")
+	first := contents()
 	seen := ""
 	eventually(t, "the CA is replaced in its steps", func(ctx context.Context) (string, error) {
 		if out, err := kubectlBinary(ctx, "", "get", "addresses", "-n", ns, "-o", "name"); err != nil {
 			t.Fatalf("a list in step %q fails: %v\n%s", seen, err, out)
 		}
-		old, changed := secret("old-ca.crt"), secret("tls.crt") != certificate
-		step := fmt.Sprintf("two CAs: %t, new certificate: %t", old != "", changed)
+		is := contents()
+		step := fmt.Sprintf("two CAs: %t, new certificate: %t", is["old-ca.crt"] != "", is["tls.crt"] != first["tls.crt"])
 		if !strings.HasSuffix(seen, step) {
 			seen += "; " + step
 		}
-		if secret("ca.crt") == first || old != "" {
+		if is["ca.crt"] == first["ca.crt"] || is["old-ca.crt"] != "" {
 			return seen, nil
 		}
 		return "", nil
