@@ -2,21 +2,17 @@ package reconcile
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network/addressslice"
-	"github.com/pod2/pod2/pkg/plan"
 )
 
 // addressSliceKind tells agents the nodes of addresses.
@@ -96,7 +92,7 @@ func (r *addressSliceKind) observe(key Key) (state addressslice.State, again tim
 	return state, 0, nil
 }
 
-// apply writes the plan in the order of its fields. An event on the Network reports a refusal.
+// apply makes the writes of the plan.
 func (r *addressSliceKind) apply(ctx context.Context, key Key, state addressslice.State, p addressslice.Plan) (result Result, err error) {
 	result.RequeueAfter = p.RequeueAfter
 	if p.Gathers {
@@ -107,48 +103,12 @@ func (r *addressSliceKind) apply(ctx context.Context, key Key, state addressslic
 	if p.Empty() {
 		return result, nil
 	}
-	steps := r.steps(key)
-	steps.do(addressslice.ReasonFailedWrite, func() error {
-		if err := r.confirm(ctx, key, state, p); err != nil {
-			return err
-		}
-		if _, err := forEach(ctx, p.Delete, deleting(key, r.writeAddressSlices)); err != nil {
-			return err
-		}
-		_, err := forEach(ctx, p.Update, func(ctx context.Context, u plan.Update[*v1.AddressSlice]) error {
-			_, err := r.writeAddressSlices.update(ctx, key, u.Was, u.Object, u.Reason)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		_, err = forEach(ctx, p.Create, func(ctx context.Context, s *v1.AddressSlice) error {
-			_, err := r.writeAddressSlices.create(ctx, key, s, "")
-			return err
-		})
-		return err
-	})
-	if len(steps.told) > 0 && state.Network != nil {
-		r.record(state.Network, []plan.Event{plan.Warning(steps.told[0].Reason, steps.told[0].Message)})
+	writes := records[*v1.AddressSlice]{state.Network, p.Confirm, p.Delete, p.Update, p.Create, addressslice.ReasonFailedWrite}
+	if err := writes.write(ctx, r.shared, key, r.writeAddressSlices); err != nil {
+		return result, err
 	}
-	if !steps.failed() {
-		r.throttle.begin(key)
-	}
-	return result, steps.err()
-}
-
-// confirm that the Network exists, or that it is gone.
-func (r *addressSliceKind) confirm(ctx context.Context, key Key, state addressslice.State, p addressslice.Plan) error {
-	switch {
-	case !p.Confirm:
-		return nil
-	case state.Network != nil:
-		return r.live.confirmNetwork(ctx, key, state.Network)
-	}
-	if _, err := r.live.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return errors.Join(fmt.Errorf("%s exists: %w", key, ErrStale), err)
-	}
-	return nil
+	r.throttle.begin(key)
+	return result, nil
 }
 
 // Indexes: bySliced finds the AddressSlices of a Network, byNode the pods on a node.

@@ -2,15 +2,13 @@ package reconcile
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -25,16 +23,17 @@ import (
 // starts without it writes a record about the gap.
 type historyKind struct {
 	*shared
-	mu sync.Mutex
-	of map[string]*remembered // by path of the Network
+	// leads is set by the first sync. A standby has caches, but another controller writes.
+	leads atomic.Bool
+	mu    sync.Mutex
+	of    map[string]*remembered // by path of the Network
 }
 
 // remembered is the memory about one Network.
 type remembered struct {
-	// first are its AddressBlocks as the watch showed them first, until the first sync.
-	first  map[string]*v1.AddressBlock
-	synced bool
-	seen   *history.Seen
+	// versions of its AddressBlocks since the last sync, by name. A standby has only the last one.
+	versions map[string][]*v1.AddressBlock
+	seen     *history.Seen
 }
 
 // nodesEvery is how long the node of a pod may stay unknown after the pod was scheduled.
@@ -47,53 +46,62 @@ func newHistoryKind(s *shared) *historyKind {
 func (r *historyKind) remembered(path string) *remembered {
 	m := r.of[path]
 	if m == nil {
-		m = &remembered{first: map[string]*v1.AddressBlock{}}
+		m = &remembered{versions: map[string][]*v1.AddressBlock{}}
 		r.of[path] = m
 	}
 	return m
 }
 
-// blockChanged keeps the first version of an AddressBlock. All AddressBlocks of the first list
-// come before the first sync of any key, so no address is taken back before that.
+// blockChanged keeps a version of an AddressBlock until the next sync. All AddressBlocks of the
+// first list come before the first sync of any key, so no address is taken back before that.
 func (r *historyKind) blockChanged(block *v1.AddressBlock) []Key {
 	paths := networkOfBlock(block)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, path := range paths {
-		if m := r.remembered(path); !m.synced && m.first[block.Name] == nil {
-			m.first[block.Name] = block
+		m := r.remembered(path)
+		if !r.leads.Load() {
+			m.versions[block.Name] = nil
 		}
+		m.versions[block.Name] = append(m.versions[block.Name], block)
 	}
 	return keysOf(KindAddressHistory, paths)
 }
 
 // take returns the memory before a sync.
-func (r *historyKind) take(path string) (first map[string]*v1.AddressBlock, seen *history.Seen) {
+func (r *historyKind) take(path string) (versions map[string][]*v1.AddressBlock, seen *history.Seen) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.remembered(path)
-	return maps.Clone(m.first), m.seen
+	return maps.Clone(m.versions), m.seen
 }
 
-// keep is called at the end of a sync.
-func (r *historyKind) keep(path string, seen *history.Seen, exists bool) {
+// keep is called at the end of a sync, which knows all versions that it took.
+func (r *historyKind) keep(path string, state history.State, seen *history.Seen) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !exists {
+	if state.Network == nil {
 		delete(r.of, path)
 		return
 	}
-	r.of[path] = &remembered{synced: true, seen: seen}
+	m := r.remembered(path)
+	m.seen = seen
+	for name, taken := range state.Versions {
+		if m.versions[name] = slices.Clone(m.versions[name][min(len(taken), len(m.versions[name])):]); len(m.versions[name]) == 0 {
+			delete(m.versions, name)
+		}
+	}
 }
 
 // observe reads the view of one Network. It looks up the nodes of pods as long as their
 // addresses are bound, because a record is made when the pod is gone.
 func (r *historyKind) observe(key Key) (state history.State, again time.Duration, err error) {
+	versions, seen := r.take(key.path()) // the cache shows these or later ones
 	state = history.State{
 		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name, Network: r.networks.get(key.Namespace, key.Name),
 		Histories: r.histories.sorted(byNetwork, key.path()), Blocks: r.blocks.sorted(byNetwork, key.path()), Nodes: map[types.UID]string{},
+		Versions: versions, Seen: seen,
 	}
-	state.First, state.Seen = r.take(key.path())
 	for _, block := range state.Blocks {
 		if state.Seen.Located(block) {
 			continue
@@ -107,54 +115,27 @@ func (r *historyKind) observe(key Key) (state history.State, again time.Duration
 	return state, 0, nil
 }
 
-// apply makes the write of the plan. An event on the Network reports a refusal. The memory
-// loses the records only after the API server has accepted them.
+// apply makes the write of the plan. The memory loses the records only after the API server has
+// accepted them.
 func (r *historyKind) apply(ctx context.Context, key Key, state history.State, p history.Plan) (result Result, err error) {
 	result.RequeueAfter = p.RequeueAfter
 	seen := p.Seen
-	defer func() { r.keep(key.path(), seen, state.Network != nil) }()
+	defer func() { r.keep(key.path(), state, seen) }()
 	if p.Empty() {
 		return result, nil
 	}
-	steps := r.steps(key)
-	steps.do(history.ReasonFailedWrite, func() error {
-		if err := r.confirm(ctx, key, state, p); err != nil {
-			return err
-		}
-		if _, err := forEach(ctx, p.Delete, deleting(key, r.writeHistories)); err != nil {
-			return err
-		}
-		if p.Update != nil {
-			if _, err := r.writeHistories.update(ctx, key, p.Update.Was, p.Update.Object, p.Update.Reason); err != nil {
-				return err
-			}
-		}
-		if p.Create != nil {
-			if _, err := r.writeHistories.create(ctx, key, p.Create, ""); err != nil {
-				return err
-			}
-		}
-		seen = p.Written
-		return nil
-	})
-	if len(steps.told) > 0 && state.Network != nil {
-		r.record(state.Network, []plan.Event{plan.Warning(steps.told[0].Reason, steps.told[0].Message)})
+	writes := records[*v1.AddressHistory]{state.Network, p.Confirm, p.Delete, nil, nil, history.ReasonFailedWrite}
+	if p.Update != nil {
+		writes.update = []plan.Update[*v1.AddressHistory]{*p.Update}
 	}
-	return result, steps.err()
-}
-
-// confirm that the Network exists, or that it is gone.
-func (r *historyKind) confirm(ctx context.Context, key Key, state history.State, p history.Plan) error {
-	switch {
-	case !p.Confirm:
-		return nil
-	case state.Network != nil:
-		return r.live.confirmNetwork(ctx, key, state.Network)
+	if p.Create != nil {
+		writes.create = []*v1.AddressHistory{p.Create}
 	}
-	if _, err := r.live.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return errors.Join(fmt.Errorf("%s exists: %w", key, ErrStale), err)
+	if err := writes.write(ctx, r.shared, key, r.writeHistories); err != nil {
+		return result, err
 	}
-	return nil
+	seen = p.Written
+	return result, nil
 }
 
 // networksOfHistory returns the Networks of an AddressHistory: by its label, and by its owner,

@@ -63,3 +63,18 @@ func TestTheFirstSyncOfAHistoryKnowsTheFirstVersion(t *testing.T) {
 	same(t, w.syncText(KindAddressHistory, "blue"), "get networks blue\ncreate addresshistories blue-0")
 	same(t, stored[*v1.AddressHistory](w, "blue-0").Spec.Records[0].Pod, "a")
 }
+
+// While another controller leads, that one records what happens. The last version that a standby
+// saw counts when it takes over.
+func TestAStandbyRecordsNothingThatItOnlySaw(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"))
+	block := stored[*v1.AddressBlock](w, "blue-10.1.0.0")
+	w.keysFor(block.DeepCopy())
+	block.Spec.Entries = nil
+	w.change(block)
+	w.catchUp()
+	w.keysFor(block.DeepCopy())
+	same(t, w.syncText(KindAddressHistory, "blue"), "")
+	w.later(history.EndsEvery)
+	same(t, w.syncText(KindAddressHistory, "blue"), "")
+}

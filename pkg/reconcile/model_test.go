@@ -11,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/dump"
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/network"
 	"github.com/pod2/pod2/test/model"
 )
@@ -28,7 +30,7 @@ func newModelled(stage *model.Stage, clock *clocktesting.FakePassiveClock) model
 		Claims: stage.Claims(), Classes: stage.Classes(),
 		CronTabs: stage.CronTabs(), CronJobs: stage.CronJobs(), Jobs: stage.Jobs(),
 		Services: stage.Services(), EndpointSlices: stage.EndpointSlices(),
-		Sidecars: stage.Sidecars(), VNIs: stage.VNIs(), Definitions: stage.Definitions(),
+		Sidecars: stage.Sidecars(), VNIs: stage.VNIs(), Definitions: stage.Definitions(), Histories: stage.Histories(),
 	}, model.Discard{}, clock, Settings{})
 	if err != nil {
 		panic(err)
@@ -46,6 +48,13 @@ func (m modelled) Remember(memory model.Memory) {
 	clear(m.r.writePods.unwatched.sightings)
 	clear(m.r.over.byKey)
 	clear(m.r.outages.byKey)
+	m.r.kinds.history.of = map[string]*remembered{}
+	if of, ok := memory.History.Value.(map[string]*remembered); ok {
+		for path, known := range of {
+			m.r.kinds.history.of[path] = &remembered{maps.Clone(known.versions), known.seen}
+		}
+		m.r.kinds.history.leads.Store(slices.ContainsFunc(slices.Collect(maps.Values(of)), func(known *remembered) bool { return known.seen != nil }))
+	}
 	clear(m.r.kinds.network.counts.ends) // no write waits for more of its kind: the model visits every state
 	clear(m.r.kinds.pod2.counts.ends)
 	clear(m.r.kinds.network.releases.ends)
@@ -83,7 +92,16 @@ func (m modelled) Memory() model.Memory {
 			memory.Over = append(memory.Over, model.Over{Key: model.Key{Kind: key.Kind, Name: key.Name}, Pod: ref.Name, UID: ref.UID})
 		}
 	}
+	if of := m.r.kinds.history.of; len(of) > 0 {
+		memory.History = model.History{Text: dump.ForHash(of), Value: maps.Clone(of)}
+	}
 	return memory
+}
+
+func (m modelled) Watched(blocks []*v1.AddressBlock) {
+	for _, block := range blocks {
+		m.r.kinds.history.blockChanged(block)
+	}
 }
 
 func slimForModel(value metav1.Object) metav1.Object {

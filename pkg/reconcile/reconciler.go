@@ -99,6 +99,7 @@ func (r *Reconciler) Check() error { return r.ownWrites.check() }
 // Sync brings the cluster one step closer to the desired state of the object. It does
 // nothing on a view older than its own last write.
 func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
+	r.kinds.history.leads.Store(true)
 	result, err := r.syncFresh(ctx, key)
 	countStale(key.Kind, err)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

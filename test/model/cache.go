@@ -70,12 +70,14 @@ type blockInformer struct{ informer }
 type pod2Informer struct{ informer }
 type podInformer struct{ informer }
 type revisionInformer struct{ informer }
+type historyInformer struct{ informer }
 
 func (i networkInformer) Informer() cache.SharedIndexInformer  { return i.informer }
 func (i blockInformer) Informer() cache.SharedIndexInformer    { return i.informer }
 func (i pod2Informer) Informer() cache.SharedIndexInformer     { return i.informer }
 func (i podInformer) Informer() cache.SharedIndexInformer      { return i.informer }
 func (i revisionInformer) Informer() cache.SharedIndexInformer { return i.informer }
+func (i historyInformer) Informer() cache.SharedIndexInformer  { return i.informer }
 
 func (i networkInformer) Lister() samplelisters.NetworkLister {
 	return samplelisters.NewNetworkLister(i.indexer)
@@ -89,6 +91,10 @@ func (i pod2Informer) Lister() samplelisters.Pod2Lister {
 func (i podInformer) Lister() corelisters.PodLister { return corelisters.NewPodLister(i.indexer) }
 func (i revisionInformer) Lister() appslisters.ControllerRevisionLister {
 	return appslisters.NewControllerRevisionLister(i.indexer)
+}
+
+func (i historyInformer) Lister() samplelisters.AddressHistoryLister {
+	return samplelisters.NewAddressHistoryLister(i.indexer)
 }
 
 // Networks has all Networks. It and the following informers feed the listers of a
@@ -115,6 +121,11 @@ func (s *Stage) Pods() kubecore.PodInformer {
 // Revisions has all ControllerRevisions.
 func (s *Stage) Revisions() kubeapps.ControllerRevisionInformer {
 	return revisionInformer{informer{indexer: s.indexers[Revisions]}}
+}
+
+// Histories has the AddressHistories of all Networks.
+func (s *Stage) Histories() sampleinformers.AddressHistoryInformer {
+	return historyInformer{informer{indexer: s.indexers[Histories]}}
 }
 
 // No configuration has objects of the following kinds.

@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"slices"
 )
 
@@ -10,6 +11,9 @@ import (
 // become their rank within their kind, and UIDs their order of appearance. If two states
 // differ only in the names of the controllers, one represents both.
 func (m *machine) canonical(s *state) (is *state, text string, swapped bool) {
+	if m.config.Numbered {
+		return m.named(s)
+	}
 	m.forget(s)
 	one, text := m.numbered(s)
 	if len(s.control) == 2 {
@@ -35,12 +39,7 @@ func (m *machine) forget(s *state) {
 				ctl.at[k] = s.last[k]
 			}
 		}
-		if !ctl.memory.empty() && ctl.sync == nil {
-			ctl.memory.wrote = slices.DeleteFunc(slices.Clone(ctl.memory.wrote), func(w wrote) bool { return w.version <= ctl.at[w.kind] })
-			ctl.memory.deleted = slices.DeleteFunc(slices.Clone(ctl.memory.deleted), func(d deleted) bool {
-				return !slices.ContainsFunc(ctl.cache[d.kind], d.shownBy)
-			})
-		}
+		ctl.forgetWrites()
 		if ctl.memory.empty() {
 			for k := range kinds {
 				if ctl.at[k] != s.last[k] {
@@ -49,6 +48,16 @@ func (m *machine) forget(s *state) {
 			}
 		}
 	}
+}
+
+func (ctl *control) forgetWrites() {
+	if ctl.memory.empty() || ctl.sync != nil {
+		return
+	}
+	ctl.memory.wrote = slices.DeleteFunc(slices.Clone(ctl.memory.wrote), func(w wrote) bool { return w.version <= ctl.at[w.kind] })
+	ctl.memory.deleted = slices.DeleteFunc(slices.Clone(ctl.memory.deleted), func(d deleted) bool {
+		return !slices.ContainsFunc(ctl.cache[d.kind], d.shownBy)
+	})
 }
 
 func (m *machine) numbered(s *state) (*state, string) {
@@ -233,6 +242,12 @@ func (m *machine) encode(s *state) string {
 		b = append(b, k.network...)
 		b = k.address.AppendTo(b)
 	}
+	for _, o := range s.versions {
+		b = binary.LittleEndian.AppendUint32(b, o.id)
+	}
+	for _, t := range s.ended {
+		b = fmt.Append(b, t.Address, t.UID, t.Until.Unix())
+	}
 	m.buffer = b
 	return string(b)
 }
@@ -253,6 +268,9 @@ func (m *machine) encodeMemory(b []byte, mem memory) []byte {
 	}
 	for _, o := range mem.found {
 		b = binary.LittleEndian.AppendUint32(b, o.id)
+	}
+	if mem.history != nil {
+		b = binary.LittleEndian.AppendUint32(b, mem.history.id)
 	}
 	for _, o := range mem.over {
 		b = append(b, o.key.String()...)

@@ -21,6 +21,9 @@ func (m *machine) checkState(s *state) {
 	for _, o := range s.server[Pods] {
 		m.complain(holders.Add(o.name, o.holds()))
 	}
+	if m.config.Numbered {
+		m.checkRecords(s)
+	}
 }
 
 // holds returns the addresses that a pod may use, computed once.
@@ -42,6 +45,9 @@ func (c *call) write() spec.Write {
 
 // checkCall checks S7 of a call, before its outcome is known.
 func (m *machine) checkCall(next *call) {
+	if m.config.Numbered && next.writes() && next.kind != Histories {
+		m.complain("the history of addresses decides nothing: " + next.String())
+	}
 	if next.writes() {
 		m.complain(next.write().Unconditional())
 	}
@@ -197,6 +203,7 @@ func (m *machine) cluster(s *state) *spec.Cluster {
 	return &spec.Cluster{
 		Now: m.now(s), Networks: every[*v1.Network](s, Networks), Blocks: every[*v1.AddressBlock](s, Blocks), Pods: every[*corev1.Pod](s, Pods),
 		Pod2s: every[*v1.Pod2](s, Pod2s), Revisions: every[*appsv1.ControllerRevision](s, Revisions),
+		Histories: every[*v1.AddressHistory](s, Histories),
 	}
 }
 

@@ -23,6 +23,9 @@ type (
 		sampleclient.AddressBlockInterface
 	}
 	pod2sRest     struct{ sampleclient.Pod2Interface }
+	historiesRest struct {
+		sampleclient.AddressHistoryInterface
+	}
 	podsRest      struct{ coreclient.PodInterface }
 	revisionsRest struct {
 		appsclient.ControllerRevisionInterface
@@ -52,6 +55,11 @@ func (c blocksClient) List(_ context.Context, opts metav1.ListOptions) (*v1.Addr
 type pod2sClient struct {
 	typed[*v1.Pod2]
 	pod2sRest
+}
+
+type historiesClient struct {
+	typed[*v1.AddressHistory]
+	historiesRest
 }
 
 type podsClient struct {
@@ -84,6 +92,10 @@ func (g sampleGroup) AddressBlocks(string) sampleclient.AddressBlockInterface {
 
 func (g sampleGroup) Pod2s(string) sampleclient.Pod2Interface {
 	return pod2sClient{typed: typed[*v1.Pod2]{g.client, Pod2s}}
+}
+
+func (g sampleGroup) AddressHistories(string) sampleclient.AddressHistoryInterface {
+	return historiesClient{typed: typed[*v1.AddressHistory]{g.client, Histories}}
 }
 
 type coreGroup struct {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,7 @@ func Small() []*Config {
 	other := web(1)
 	other.Spec.Template.Spec.Containers[0].Image = "two"
 	both := func(a, b func(*World)) func(*World) { return func(w *World) { a(w); b(w) } }
-	return append(restores(), []*Config{
+	return append(slices.Concat(restores(), earlierHolders()), []*Config{
 		{
 			Name: "bind", Covers: "two writers bind and publish two pods",
 			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"), Crashes: 1, LostAnswers: 1,

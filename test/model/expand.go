@@ -80,13 +80,19 @@ func (m *machine) starts(s *state, c int, emit func(action, *state)) {
 			ctl := &next.control[c]
 			for i, k := range lagging {
 				if subset&(1<<i) != 0 {
+					if k == Blocks {
+						m.watches(s, ctl)
+					}
 					ctl.cache[k], ctl.at[k] = s.shown(k, m.watched), s.last[k]
 				}
 			}
 			ctl.sync = &syncing{key: uint8(key), ticks: s.ticks}
-			first := m.run(ctl).next
-			if first == nil {
-				continue
+			first := m.run(ctl)
+			if first.next == nil {
+				if first.memory.history == s.control[c].memory.history {
+					continue
+				}
+				ctl.memory, ctl.sync = first.memory, nil
 			}
 			emit(action{by: c, fault: !fresh, what: func() string {
 				text := "starts to sync " + m.config.Keys[key].String()
@@ -143,7 +149,7 @@ func (m *machine) steps(s *state, c int, emit func(action, *state)) {
 
 // crashes ends a controller. It restarts with no state except that of the API server.
 func (m *machine) crashes(s *state, c int, emit func(action, *state)) {
-	if s.left[crashesLeft] == 0 || s.control[c].sync == nil && s.control[c].memory.empty() {
+	if s.left[crashesLeft] == 0 || s.control[c].sync == nil && s.control[c].memory.empty() && s.control[c].memory.history == nil {
 		return
 	}
 	next := s.clone()
@@ -153,5 +159,6 @@ func (m *machine) crashes(s *state, c int, emit func(action, *state)) {
 	for k := range kinds {
 		ctl.cache[k], ctl.at[k] = next.shown(k, m.watched), next.last[k]
 	}
+	m.lists(ctl)
 	emit(action{by: c, what: func() string { return "crashes and restarts" }, fault: true}, next)
 }

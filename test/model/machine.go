@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 // Controller is the real controller, between the caches and clients of a Stage.
@@ -20,6 +22,8 @@ type Controller interface {
 	// Remember replaces the controller's memory; Memory returns it.
 	Remember(Memory)
 	Memory() Memory
+	// Watched tells it about AddressBlocks, like the events of a watch.
+	Watched([]*v1.AddressBlock)
 }
 
 // machine computes the states that follow a state.
@@ -29,6 +33,7 @@ type machine struct {
 	stage      *Stage
 	clock      *clocktesting.FakePassiveClock
 	objects    *objects
+	histories  histories
 	writes     map[writeOf]answer
 	syncs      map[string]*outcome
 	scratch    numbering
@@ -49,7 +54,7 @@ type New func(stage *Stage, clock *clocktesting.FakePassiveClock) Controller
 func newMachine(c *Config, create New, slim func(metav1.Object) metav1.Object) *machine {
 	m := &machine{
 		config: c, stage: newStage(), clock: clocktesting.NewFakePassiveClock(begins),
-		objects: newObjects(slim), writes: map[writeOf]answer{}, syncs: map[string]*outcome{},
+		objects: newObjects(slim), histories: histories{}, writes: map[writeOf]answer{}, syncs: map[string]*outcome{},
 	}
 	m.controller = create(m.stage, m.clock)
 	return m
@@ -74,6 +79,8 @@ func reads(k Key) []Kind {
 		return []Kind{Networks, Blocks, Pods}
 	case "Pod2":
 		return []Kind{Networks, Pods, Pod2s, Revisions}
+	case "AddressHistory":
+		return []Kind{Networks, Blocks, Pods, Histories}
 	}
 	panic("unknown kind of key " + k.Kind)
 }
@@ -127,7 +134,7 @@ func (m *machine) setStage(ticks uint8, ctl *control) {
 }
 
 func (m *machine) remembered(mem memory) Memory {
-	var out Memory
+	out := Memory{History: mem.history.known()}
 	for _, w := range mem.wrote {
 		out.Wrote = append(out.Wrote, Wrote{w.key, w.kind.String(), versionText(w.version)})
 	}
@@ -144,7 +151,7 @@ func (m *machine) remembered(mem memory) Memory {
 }
 
 func (m *machine) noticed(mem Memory) memory {
-	var out memory
+	out := memory{history: m.histories.of(mem.History)}
 	kindOf := func(resource string) Kind {
 		for k := range kinds {
 			if k.String() == resource {
@@ -193,6 +200,7 @@ func (m *machine) initial() *state {
 		for k := range kinds {
 			s.control[c].cache[k], s.control[c].at[k] = s.shown(k, m.watched), s.last[k]
 		}
+		m.lists(&s.control[c])
 	}
 	next, _, _ := m.canonical(s)
 	return next

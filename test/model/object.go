@@ -28,11 +28,12 @@ const (
 	Pods
 	Pod2s
 	Revisions
+	Histories
 	kinds
 )
 
 func (k Kind) String() string {
-	return [...]string{"networks", "addressblocks", "pods", "pod2s", "controllerrevisions"}[k]
+	return [...]string{"networks", "addressblocks", "pods", "pod2s", "controllerrevisions", "addresshistories"}[k]
 }
 
 // resource is the kind in the form of test/apiserver.
@@ -57,6 +58,8 @@ func newValue(k Kind) apiserver.Object {
 		return &v1.Pod2{}
 	case Revisions:
 		return &appsv1.ControllerRevision{}
+	case Histories:
+		return &v1.AddressHistory{}
 	}
 	panic(fmt.Sprintf("no kind %d", k))
 }

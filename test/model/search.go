@@ -31,11 +31,17 @@ type Config struct {
 	// Any means all. A view that becomes old during its sync does not count.
 	OldViews uint8
 	Tick     time.Duration
-	Edits    []Edit
+	// Step is the number of ticks that pass at once, 0 for one.
+	Step  uint8
+	Edits []Edit
 	// Ready lets pods become ready. Graceful lets deleted pods terminate before they are gone.
 	Ready, Graceful bool
-	// Keeps checks S3. OneWriter checks S4 and S5, which hold only for one writer.
+	// Keeps checks S3. OneWriter checks S4 and S5, and that the history of addresses is complete:
+	// these hold only for one writer.
 	Keeps, OneWriter bool
+	// Numbered keeps the numbers of UIDs and resourceVersions in all states. An AddressHistory has
+	// checksums of them.
+	Numbered bool
 	// End returns a fault of the world after the last transition, "" for none.
 	End func(w *World) string
 }
@@ -239,6 +245,8 @@ func (m *machine) describe(s *state) []string {
 				for _, c := range value.Status.Conditions {
 					text += fmt.Sprintf(" %s=%s/%s(%s)", c.Type, c.Status, c.Reason, c.Message)
 				}
+			case *v1.AddressHistory:
+				text += " " + string(encoded(value.Spec))
 			case *v1.Network:
 				text += " " + string(encoded(value.Status))
 			case *v1.Pod2:

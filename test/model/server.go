@@ -106,6 +106,9 @@ func (m *machine) stored(s *state, k Kind, value apiserver.Object) answer {
 	value.SetResourceVersion(versionText(s.nextVersion(k)))
 	o := m.objects.of(k, value)
 	m.keepOrRemove(s, o)
+	if m.config.Numbered && k == Blocks {
+		s.versions = append(slices.Clip(s.versions), o)
+	}
 	return answer{objects: []*object{o}}
 }
 
@@ -114,7 +117,7 @@ func (m *machine) stored(s *state, k Kind, value apiserver.Object) answer {
 // pods terminate gracefully, a pod without gates gets a node.
 func (m *machine) prepare(k Kind, value apiserver.Object) {
 	value.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	if k != Networks && k != Pod2s {
+	if k != Networks && k != Pod2s && !m.config.Numbered {
 		value.SetGeneration(1)
 	}
 	if pod, ok := value.(*corev1.Pod); ok && m.config.Graceful && len(pod.Spec.SchedulingGates) == 0 {

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod2/pod2/test/spec"
 )
 
 // Key identifies the object of a sync, in the only namespace.
@@ -20,6 +22,8 @@ type Memory struct {
 	Deleted []Deleted
 	Found   []*corev1.Pod
 	Over    []Over
+	// History is the memory about AddressHistories.
+	History History
 }
 
 // Wrote is a write that a cache may not show yet.
@@ -56,6 +60,10 @@ type state struct {
 	left    []uint8 // of each fault and edit of the configuration
 	// kept has the address that each replica published last.
 	kept []keptAddress
+	// ended has the tenures of addresses that ended, for AddressHistories.
+	ended []spec.Tenure
+	// versions are those of AddressBlocks that a watch may still show, if states are Numbered.
+	versions []*object
 }
 
 type keptAddress struct {
@@ -109,6 +117,7 @@ type memory struct {
 	deleted []deleted
 	found   []*object
 	over    []over
+	history *remembered
 }
 
 type wrote struct {
@@ -152,6 +161,7 @@ func (s *state) clone() *state {
 	next.control = slices.Clone(s.control)
 	next.left = slices.Clone(s.left)
 	next.kept = slices.Clone(s.kept)
+	next.ended, next.versions = slices.Clip(s.ended), slices.Clip(s.versions)
 	return &next
 }
 

@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,8 +58,9 @@ func (m *machine) surroundings(s *state, emit func(action, *state)) {
 	if s.left[ticksLeft] > 0 {
 		next := s.clone()
 		next.left[ticksLeft]--
-		next.ticks++
-		emit(action{who: "clock", what: func() string { return m.config.Tick.String() + " pass" }, fault: true}, next)
+		step := max(m.config.Step, 1)
+		next.ticks += step
+		emit(action{who: "clock", what: func() string { return (time.Duration(step) * m.config.Tick).String() + " pass" }, fault: true}, next)
 	}
 }
 
@@ -70,7 +72,7 @@ func podReady(pod *corev1.Pod) bool {
 
 // garbage deletes objects whose controller is gone.
 func (m *machine) garbage(s *state, emit func(action, *state)) {
-	for _, k := range []Kind{Blocks, Pods, Revisions} {
+	for _, k := range []Kind{Blocks, Pods, Revisions, Histories} {
 		for _, o := range s.server[k] {
 			ref := metav1.GetControllerOfNoCopy(o.value)
 			if ref == nil || o.value.GetDeletionTimestamp() != nil {

@@ -30,6 +30,32 @@ type Tenure struct {
 //   - Each record is about a tenure.
 //   - There are no more records than the limit, and no record of an age above the bound.
 func HistoryDone(c *Cluster, n *v1.Network, tenures []Tenure) string {
+	return cmp.Or(HistoryTrue(c, n, tenures), historyComplete(histories(c, n), tenures))
+}
+
+// historyComplete describes a tenure without a record and without a gap.
+func historyComplete(own []*v1.AddressHistory, tenures []Tenure) string {
+	told := map[Tenure]bool{}
+	for _, h := range own {
+		for _, r := range h.Spec.Records {
+			key := Tenure{Address: r.Address, Pod: r.Pod, UID: r.PodUID}
+			if r.PodUID == "" {
+				key.Until = r.Until.UTC()
+			}
+			told[key] = true
+		}
+	}
+	for _, t := range tenures {
+		if !told[Tenure{Address: t.Address, Pod: t.Pod, UID: t.UID}] && !told[Tenure{t.Address, t.Pod, "", t.Until.UTC().Truncate(time.Second)}] && !missing(own, t.Until) {
+			return fmt.Sprintf("no record says that %s held %s until %s, and no gap is there", t.Pod, t.Address, t.Until.UTC().Format(time.TimeOnly))
+		}
+	}
+	return ""
+}
+
+// HistoryTrue describes a wrong record of the AddressHistories of a Network, or that there are too
+// many. Two controllers at once keep this, too.
+func HistoryTrue(c *Cluster, n *v1.Network, tenures []Tenure) string {
 	own := histories(c, n)
 	limit, age := 1000, 30*24*time.Hour
 	if b := n.Spec.AddressHistory; b != nil {
@@ -53,11 +79,9 @@ func HistoryDone(c *Cluster, n *v1.Network, tenures []Tenure) string {
 			if c.Now.Sub(r.Until.Time) > age+age/4+time.Minute {
 				return fmt.Sprintf("AddressHistory %s has a record of %s: it is too old", h.Name, r.Until)
 			}
-			key := Tenure{Address: r.Address, Pod: r.Pod, UID: r.PodUID}
-			if r.PodUID == "" { // only its end was seen
-				key.Until = r.Until.UTC()
+			if r.PodUID != "" { // otherwise only its end was seen
+				told[Tenure{Address: r.Address, Pod: r.Pod, UID: r.PodUID}]++
 			}
-			told[key]++
 		}
 	}
 	if count > limit {
@@ -65,20 +89,28 @@ func HistoryDone(c *Cluster, n *v1.Network, tenures []Tenure) string {
 	}
 	for _, t := range tenures {
 		key := Tenure{Address: t.Address, Pod: t.Pod, UID: t.UID}
-		switch told[key] {
-		case 1:
-		case 0:
-			if told[Tenure{t.Address, t.Pod, "", t.Until.UTC().Truncate(time.Second)}] == 0 && !missing(own, t.Until) {
-				return fmt.Sprintf("no record says that %s held %s until %s, and no gap is there", t.Pod, t.Address, t.Until.UTC().Format(time.TimeOnly))
-			}
-		default:
+		if told[key] > 1 {
 			return fmt.Sprintf("%d records say that %s held %s", told[key], t.Pod, t.Address)
 		}
 		delete(told, key)
 	}
 	for t := range told {
-		if t.UID != "" {
-			return fmt.Sprintf("a record says that %s (%s) held %s: it did not, or still does", t.Pod, t.UID, t.Address)
+		return fmt.Sprintf("a record says that %s (%s) held %s: it did not, or still does", t.Pod, t.UID, t.Address)
+	}
+	return ""
+}
+
+// HistoryRepeats describes a tenure that has two records, "" for none. No two tenures of pods with
+// one name may end in the same second.
+func HistoryRepeats(c *Cluster, n *v1.Network) string {
+	told := map[Tenure]types.UID{}
+	for _, h := range histories(c, n) {
+		for _, r := range h.Spec.Records {
+			key := Tenure{Address: r.Address, Pod: r.Pod, Until: r.Until.UTC()}
+			if uid, twice := told[key]; twice && !r.Gap && (uid == r.PodUID || uid == "" || r.PodUID == "") {
+				return fmt.Sprintf("two records say that %s held %s until %s", r.Pod, r.Address, r.Until.UTC().Format(time.TimeOnly))
+			}
+			told[key] = r.PodUID
 		}
 	}
 	return ""

@@ -112,26 +112,34 @@ func told(own []*v1.AddressHistory) string {
 func recorded(own []*v1.AddressHistory, r v1.AddressRecord) bool {
 	return slices.ContainsFunc(own[max(0, len(own)-2):], func(h *v1.AddressHistory) bool {
 		return slices.ContainsFunc(h.Spec.Records, func(is v1.AddressRecord) bool {
-			return is.Address == r.Address && is.Pod == r.Pod && is.PodUID == r.PodUID && is.Gap == r.Gap && is.Until.Equal(&r.Until)
+			same := is.PodUID == r.PodUID || is.PodUID == "" || r.PodUID == "" // another controller saw only its end
+			return same && is.Address == r.Address && is.Pod == r.Pod && is.Gap == r.Gap && is.Until.Equal(&r.Until)
 		})
 	})
 }
 
-// begin is the memory before the first sync: the AddressBlocks as they were seen first. If they
+// begin is the memory before the first sync: the first versions of the AddressBlocks. If they
 // have changed since the newest AddressHistory was written, records may be missing.
 func (s State) begin(own []*v1.AddressHistory) *Seen {
 	first, blocks := s, map[string]*v1.AddressBlock{}
 	for _, b := range s.Blocks {
 		blocks[b.Name] = b
 	}
-	maps.Copy(blocks, s.First)
-	first.Blocks = slices.SortedFunc(maps.Values(blocks), plan.ByName)
+	for name, versions := range s.Versions {
+		if len(versions) > 0 {
+			blocks[name] = versions[0]
+		}
+	}
+	first.Blocks, first.Versions = slices.SortedFunc(maps.Values(blocks), plan.ByName), nil
 	is := first.look(&Seen{since: s.Now, newest: -1})
 	if len(own) == 0 {
 		return is
 	}
 	newest := own[len(own)-1]
-	through := newest.Spec.Through
+	from := metav1.NewTime(newest.Spec.Through.Add(-ViewAge))
+	if first := own[0].Spec.Since; from.Before(&first) {
+		from = first
+	}
 	var missing []v1.AddressRecord
 	gap := false
 	for _, b := range first.Blocks {
@@ -139,7 +147,7 @@ func (s State) begin(own []*v1.AddressHistory) *Seen {
 			continue
 		}
 		for _, e := range b.Spec.Entries {
-			if r := passed(e); e.State != v1.AddressBound && !e.Since.Before(&through) && !ended(own, r) {
+			if r := passed(e); e.State != v1.AddressBound && !e.Since.Before(&from) && !ended(own, r) {
 				gap = true
 				missing = append(missing, r)
 			}
@@ -151,7 +159,7 @@ func (s State) begin(own []*v1.AddressHistory) *Seen {
 	// than a record may wait, any change of the AddressBlocks may be a lost record.
 	if gap || held != newest.Spec.Holders || rest < 2*EndsEvery && versions != newest.Spec.Blocks {
 		until := metav1.NewTime(s.Now.Truncate(time.Second))
-		is.ended = append([]v1.AddressRecord{{Gap: true, From: &through, Until: until}}, missing...)
+		is.ended = append([]v1.AddressRecord{{Gap: true, From: &from, Until: until}}, missing...)
 		slices.SortStableFunc(is.ended, byEnd)
 	}
 	return is

@@ -30,9 +30,9 @@ type world struct {
 	version   int
 	ended     []spec.Tenure
 
-	seen  *Seen
-	first map[string]*v1.AddressBlock
-	next  time.Time // when the key comes again; zero: never
+	seen     *Seen
+	versions map[string][]*v1.AddressBlock
+	next     time.Time // when the key comes again; zero: never
 	// writes are the times of writes of this run.
 	writes []time.Time
 	trace  []string
@@ -55,7 +55,7 @@ func (w *world) note(format string, args ...any) {
 
 // start begins a run of the controller, which lists the AddressBlocks.
 func (w *world) start() {
-	w.seen, w.first, w.next, w.writes = nil, map[string]*v1.AddressBlock{w.block.Name: w.block}, w.now, nil
+	w.seen, w.versions, w.next, w.writes = nil, map[string][]*v1.AddressBlock{w.block.Name: {w.block}}, w.now, nil
 }
 
 // change makes some addresses change hands in one write.
@@ -82,21 +82,22 @@ func (w *world) change() {
 		}
 	}
 	w.version++
-	b.ResourceVersion = strconv.Itoa(w.version)
+	b.ResourceVersion, b.Generation = strconv.Itoa(w.version), int64(w.version)
+	w.versions[b.Name] = append(w.versions[b.Name], b)
 	w.ended = append(w.ended, spec.Ended(w.block, b, w.now)...)
 	w.block = b
 	w.note("%v", b.Spec.Entries)
 }
 
 func (w *world) state() State {
-	return State{Now: w.now, Namespace: "default", Name: "blue", Network: w.network, Histories: w.histories, Blocks: []*v1.AddressBlock{w.block}, Seen: w.seen, First: w.first}
+	return State{Now: w.now, Namespace: "default", Name: "blue", Network: w.network, Histories: w.histories, Blocks: []*v1.AddressBlock{w.block}, Seen: w.seen, Versions: w.versions}
 }
 
 // sync syncs once. The answer to the write may be lost.
 func (w *world) sync() {
 	p := Diff(w.state())
 	w.note("%s", p)
-	w.seen, w.first, w.next = p.Seen, nil, time.Time{}
+	w.seen, w.versions, w.next = p.Seen, map[string][]*v1.AddressBlock{}, time.Time{}
 	if p.RequeueAfter > 0 {
 		w.next = w.now.Add(p.RequeueAfter)
 	}
@@ -174,7 +175,9 @@ func TestNothingIsMissingWithoutAGap(t *testing.T) {
 				w.histories = slices.Delete(slices.Clone(w.histories), at, at+1)
 				w.next = w.now
 			default:
-				w.change()
+				for range 1 + dice.IntN(2) {
+					w.change()
+				}
 				w.next = w.now
 			}
 		}

@@ -62,10 +62,8 @@ func (s State) look(was *Seen) *Seen {
 			is.blocks[b.Name] = old
 			continue
 		}
-		is.blocks[b.Name] = s.see(old, b)
-		if old != nil && old.AddressBlock != b {
-			ended = append(ended, old.ends(b.Spec.Entries, s.Now)...)
-		}
+		last, lost := s.follow(old, b)
+		is.blocks[b.Name], ended = last, append(ended, lost...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(was.blocks)) {
 		if is.blocks[name] == nil {
@@ -78,6 +76,22 @@ func (s State) look(was *Seen) *Seen {
 		slices.SortStableFunc(is.ended, byEnd)
 	}
 	return is
+}
+
+// follow compares an AddressBlock with the earlier one, version by version. The cache may have
+// shown a version before its event came.
+func (s State) follow(old *block, b *v1.AddressBlock) (last *block, ended []v1.AddressRecord) {
+	last = old
+	for _, v := range append(slices.Clip(s.Versions[b.Name]), b) {
+		switch {
+		case v.UID != b.UID, v != b && v.Generation >= b.Generation, v != b && last != nil && last.UID == v.UID && v.Generation <= last.Generation:
+			continue
+		case last != nil && last.AddressBlock != v:
+			ended = append(ended, last.ends(v.Spec.Entries, s.Now)...)
+		}
+		last = s.see(last, v)
+	}
+	return last, ended
 }
 
 // see adds the nodes of the pods to an AddressBlock.

@@ -25,6 +25,9 @@ const (
 	// HoldersEvery is the time for which the checksum may be out of date, if only new holders
 	// came.
 	HoldersEvery = time.Minute
+	// ViewAge is how old the view of AddressBlocks may be at a write. A gap begins this long before
+	// the last write.
+	ViewAge = 8 * time.Second
 	// WritesEvery is the time between two writes for one Network.
 	WritesEvery = time.Second
 )
@@ -43,9 +46,10 @@ type State struct {
 	Nodes map[types.UID]string
 	// Seen is the memory of the last sync of this process. It is nil for the first sync.
 	Seen *Seen
-	// First are the Blocks as this process saw them first, by name. They matter only if Seen
-	// is nil.
-	First map[string]*v1.AddressBlock
+	// Versions of Blocks since the last sync, by name and in their order. An address may have
+	// changed hands several times. For the first sync, they begin with the version at the time
+	// at which this process began to write.
+	Versions map[string][]*v1.AddressBlock
 }
 
 // Bounds returns the bounds in the spec of a Network.
