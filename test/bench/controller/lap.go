@@ -45,7 +45,15 @@ func (b *bench) measureAll(ctx context.Context) {
 						b.replace(ctx, l)
 					}
 					if c.scales && round == 0 {
+						if whole {
+							b.waitHistory(ctx, l)
+						}
+						history := b.historyWrites(ctx)
 						b.scaleToZero(ctx, l)
+						if whole {
+							b.waitHistory(ctx, l)
+							l.Add((b.historyWrites(ctx)-history)/float64(n), "history")
+						}
 					}
 				}))
 			}
@@ -61,6 +69,7 @@ func (b *bench) measureAll(ctx context.Context) {
 			b.keep(b.lap(ctx, c, b.Large, nil))
 		case pod2OnOne:
 			b.keep(b.lap(ctx, c, b.Large, func(l *lap) {
+				b.waitHistory(ctx, l) // its last write comes a minute after pods started
 				b.stand(ctx)
 				b.scaleToZero(ctx, l)
 			}))

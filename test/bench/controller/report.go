@@ -159,6 +159,7 @@ func (r *report) Targets() (targets []measure.Target) {
 	target("Pod2 on one Network: all Ready, relative to the raw client with the same two writes", of(pod2OnOne, "ready")/of(rawTwice, "ready"), 1.1, "%.2f", whyBound)
 	target("Pod2 on one Network: API writes for each pod created", of(pod2OnOne, "created", "writes"), 2.1, "%.3f", "")
 	target("Pod2 on one Network: API writes for each pod deleted", of(pod2OnOne, "deleted", "writes"), 1.1, "%.3f", "")
+	target("Pod2 on one Network: API writes of AddressHistories for each pod deleted and created again", of(pod2OnOne, "history"), 0.02, "%.4f", "")
 	target("Pod2: replacement p99, relative to the ReplicaSet controller", p99(pod2)/p99(deployment), 1, "%.2f", whyReplaced)
 	target("Pod2 on one Network: replacement p99, relative to the ReplicaSet controller", p99(pod2OnOne)/p99(deployment), 1, "%.2f", whyReplaced)
 	target("Pod2: API writes for each pod updated in place", of(pod2, "updated", "writes"), 1.2, "%.3f", "")

@@ -14,7 +14,7 @@ import (
 // A target without a figure is missed.
 func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	r := &report{options: options{sizes: []int{2}}}
-	if n := len(r.Targets()); n != 18 {
+	if n := len(r.Targets()); n != 19 {
 		t.Errorf("%d targets", n)
 	}
 	for _, target := range r.Targets() {
@@ -64,10 +64,11 @@ func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
 		r.Add(float64(i+1), c.name, 100, "created", "writes")
 		r.Add(float64(2*(i+1)), c.name, 100, "deleted", "writes")
 		r.Add(float64(3*(i+1)), c.name, 100, "updated", "writes")
+		r.Add(float64(5*(i+1)), c.name, 100, "history")
 		r.Add(float64(i+1), c.name, 100, "replaced, ms")
 	}
 	var got strings.Builder
-	for _, target := range r.Targets()[:10] {
+	for _, target := range r.Targets()[:11] {
 		fmt.Fprintf(&got, "%s: %g\n", target.Name, target.Measured.Median)
 	}
 	want := `Pod2: all exist, relative to Deployment: 4
@@ -77,6 +78,7 @@ Pod2 on one Network: all Ready, relative to Deployment: 8
 Pod2 on one Network: all Ready, relative to the raw client with the same two writes: 16
 Pod2 on one Network: API writes for each pod created: 6
 Pod2 on one Network: API writes for each pod deleted: 12
+Pod2 on one Network: API writes of AddressHistories for each pod deleted and created again: 30
 Pod2: replacement p99, relative to the ReplicaSet controller: 1.6666666666666667
 Pod2 on one Network: replacement p99, relative to the ReplicaSet controller: 2
 Pod2: API writes for each pod updated in place: 15

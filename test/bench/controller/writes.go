@@ -44,7 +44,7 @@ func (b *bench) ours(ctx context.Context, ns string) float64 {
 		switch l["resource"] {
 		case "pods":
 			return l["subresource"] == "" && (l["verb"] == "POST" || l["verb"] == "PATCH")
-		case "addressblocks", "addressslices", "controllerrevisions", "services", "endpointslices":
+		case "addressblocks", "addressslices", "addresshistories", "controllerrevisions", "services", "endpointslices":
 			return writing[l["verb"]]
 		case "networks", "pod2s":
 			return writing[l["verb"]] && l["subresource"] == "status"
@@ -60,16 +60,17 @@ func (b *bench) ours(ctx context.Context, ns string) float64 {
 }
 
 // counting returns a function that adds the controller's writes since now to the lap, for
-// each pod. It also adds the difference between the client's and the API server's counts.
+// each pod, without those of AddressHistories, which come later. It also adds the difference between the client's and the API server's counts.
 // That difference leaves out DELETE, of which the API server's count has only a part.
 func (b *bench) counting(ctx context.Context, l *lap) func(what string) {
-	before, server := requests(ctx, b.controller), b.ours(ctx, l.namespace)
+	before, server, history := requests(ctx, b.controller), b.ours(ctx, l.namespace), b.historyWrites(ctx)
 	return func(what string) {
 		after, now := requests(ctx, b.controller), b.ours(ctx, l.namespace)
 		made := func(kind string) float64 { return after[kind] - before[kind] }
-		for _, kind := range append(methods, "writes") {
+		for _, kind := range methods {
 			l.Add(made(kind)/float64(l.n), what, kind)
 		}
+		l.Add((made("writes")-b.historyWrites(ctx)+history)/float64(l.n), what, "writes")
 		if l.contender.ours() {
 			l.unexplained += math.Abs(made("writes") - made("DELETE") - (now - server))
 		}
