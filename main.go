@@ -96,7 +96,10 @@ func run(ctx context.Context, config *rest.Config, o *app.Options) error {
 	health.Watch(controller.Check, reconciler.Check)
 	go wait.UntilWithContext(background, reconciler.CompareVersions, compareVersionsEvery)
 
-	work := func(ctx, syncs context.Context) error { return controller.Run(ctx, syncs, o.Workers) }
+	work := func(ctx, syncs context.Context) error {
+		defer reconciler.Finish(syncs)
+		return controller.Run(ctx, syncs, o.Workers)
+	}
 	if !o.Election.LeaderElect {
 		health.Await("")
 		return work(ctx, background)

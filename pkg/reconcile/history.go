@@ -23,10 +23,11 @@ import (
 // starts without it writes a record about the gap.
 type historyKind struct {
 	*shared
-	// leads is set by the first sync. A standby has caches, but another controller writes.
-	leads atomic.Bool
-	mu    sync.Mutex
-	of    map[string]*remembered // by path of the Network
+	// leads is set by the first sync. A standby has caches, but another controller writes. stops
+	// is set by Finish.
+	leads, stops atomic.Bool
+	mu           sync.Mutex
+	of           map[string]*remembered // by path of the Network
 }
 
 // remembered is the memory about one Network.
@@ -100,7 +101,7 @@ func (r *historyKind) observe(key Key) (state history.State, again time.Duration
 	state = history.State{
 		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name, Network: r.networks.get(key.Namespace, key.Name),
 		Histories: r.histories.sorted(byNetwork, key.path()), Blocks: r.blocks.sorted(byNetwork, key.path()), Nodes: map[types.UID]string{},
-		Versions: versions, Seen: seen,
+		Versions: versions, Seen: seen, Stopping: r.stops.Load(),
 	}
 	for _, block := range state.Blocks {
 		if state.Seen.Located(block) {
@@ -136,6 +137,50 @@ func (r *historyKind) apply(ctx context.Context, key Key, state history.State, p
 	}
 	seen = p.Written
 	return result, nil
+}
+
+// unwritten returns the keys of Networks whose AddressHistories lack something.
+func (r *historyKind) unwritten() (keys []Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, path := range slices.Sorted(maps.Keys(r.of)) {
+		if m := r.of[path]; len(m.versions) > 0 || m.seen.Unwritten() {
+			keys = append(keys, keysOf(KindAddressHistory, []string{path})...)
+		}
+	}
+	return keys
+}
+
+// Time for the last writes before a stop, and between two attempts.
+const (
+	finishLimit = 5 * time.Second
+	finishPause = 100 * time.Millisecond
+)
+
+// Finish writes the AddressHistories that wait for more records. Call it when no sync runs any
+// more, because the controller stops. The next controller then finds no gap.
+func (r *Reconciler) Finish(ctx context.Context) {
+	h := r.kinds.history
+	if !h.leads.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, finishLimit)
+	defer cancel()
+	h.stops.Store(true)
+	never := func(error) bool { return false }
+	_, _ = forEachUntil(ctx, atOnce, h.unwritten(), never, func(ctx context.Context, key Key) error {
+		for {
+			result, err := r.Sync(ctx, key)
+			if err == nil && (result.RequeueAfter == 0 || result.RequeueAfter > history.WritesEvery) {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(finishPause):
+			}
+		}
+	})
 }
 
 // networksOfHistory returns the Networks of an AddressHistory: by its label, and by its owner,

@@ -64,7 +64,7 @@ func TestTheFirstSyncOfAHistoryKnowsTheFirstVersion(t *testing.T) {
 	same(t, stored[*v1.AddressHistory](w, "blue-0").Spec.Records[0].Pod, "a")
 }
 
-// While another controller leads, that one records what happens. The last version that a standby
+// While another controller leads, that one records the changes. The last version that a standby
 // saw counts when it takes over.
 func TestAStandbyRecordsNothingThatItOnlySaw(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"))
@@ -77,4 +77,18 @@ func TestAStandbyRecordsNothingThatItOnlySaw(t *testing.T) {
 	same(t, w.syncText(KindAddressHistory, "blue"), "")
 	w.later(history.EndsEvery)
 	same(t, w.syncText(KindAddressHistory, "blue"), "")
+}
+
+// A controller that stops does not wait for more records.
+func TestTheLastRecordsAreWrittenAtTheStop(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"))
+	same(t, w.syncText(KindAddressHistory, "blue"), "")
+	block := stored[*v1.AddressBlock](w, "blue-10.1.0.0")
+	block.Spec.Entries = nil
+	w.change(block)
+	w.catchUp()
+	same(t, w.syncText(KindAddressHistory, "blue"), "")
+	w.later(history.WritesEvery)
+	w.r.Finish(t.Context())
+	same(t, stored[*v1.AddressHistory](w, "blue-0").Spec.Records[0].Pod, "a")
 }

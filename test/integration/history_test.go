@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -118,6 +119,20 @@ func waitHistory(t *testing.T, namespace, network string, want int) {
 	})
 }
 
+// waitHolder waits until an address of blue has such a holder.
+func waitHolder(t *testing.T, namespace string, is func(v1.AddressEntry) bool) {
+	t.Helper()
+	eventually(t, "the address has another holder", func(context.Context) (string, error) {
+		_, _, blocks := historyOf(t, namespace, "blue")
+		for _, b := range blocks {
+			if slices.ContainsFunc(b.Spec.Entries, is) {
+				return "", nil
+			}
+		}
+		return "no", nil
+	})
+}
+
 // 300 replicas start and terminate. Each has one record, and there are few writes, never two within a
 // second, and none later.
 func TestHistoryOfManyAddresses(t *testing.T) {
@@ -181,17 +196,7 @@ func TestHistoryHasAGap(t *testing.T) {
 	before := listPods(t, ns)["web-0"].UID
 	deletePod(t, ns, "web-0")
 	// The record is written eight seconds later.
-	eventually(t, "the pod has lost its address", func(context.Context) (string, error) {
-		_, _, blocks := historyOf(t, ns, "blue")
-		for _, b := range blocks {
-			for _, e := range b.Spec.Entries {
-				if e.PodUID == before {
-					return "web-0 has it", nil
-				}
-			}
-		}
-		return "", nil
-	})
+	waitHolder(t, ns, func(e v1.AddressEntry) bool { return e.Pod == "web-0" && e.PodUID != before })
 	_ = c.stop(syscall.SIGKILL)
 	c = startController(t, ns)
 	within(t, time.Minute, "the history has a gap", func(context.Context) (string, error) {
@@ -202,10 +207,14 @@ func TestHistoryHasAGap(t *testing.T) {
 		return "", err
 	})
 	waitHistory(t, ns, "blue", 0)
-	// Another start without a change adds nothing.
+	// A controller that stops writes its last record.
+	before = listPods(t, ns)["web-1"].UID
+	deletePod(t, ns, "web-1")
+	waitHolder(t, ns, func(e v1.AddressEntry) bool { return e.Pod == "web-1" && e.PodUID != "" && e.PodUID != before })
+	_ = c.stop(syscall.SIGTERM)
+	waitHistory(t, ns, "blue", 1)
 	_, own, _ := historyOf(t, ns, "blue")
 	version := own[len(own)-1].ResourceVersion
-	_ = c.stop(syscall.SIGTERM)
 	c = startController(t, ns)
 	eventually(t, "the controller has started", func(context.Context) (string, error) {
 		if !strings.Contains(c.log.String(), "Controller started") {

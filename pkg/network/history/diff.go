@@ -40,7 +40,7 @@ func Diff(s State) Plan {
 	}
 	own := Sorted(s.Network, s.Histories)
 	seen := s.seen(own).bounded(limit)
-	at, due := seen.next(own, age, limit, s.Now)
+	at, due := seen.next(s, own, age, limit)
 	if !due {
 		p := Plan{Seen: seen, Written: seen}
 		if !at.IsZero() {
@@ -56,6 +56,9 @@ func Diff(s State) Plan {
 		return p
 	}
 	s.write(&p, &written, own, age, limit)
+	if s.Stopping && !written.Unwritten() {
+		p.RequeueAfter = 0
+	}
 	return p
 }
 
@@ -186,14 +189,20 @@ func (s *Seen) bounded(limit int) *Seen {
 	return &is
 }
 
+// Unwritten says whether the newest AddressHistory lacks something.
+func (s *Seen) Unwritten() bool { return s != nil && (len(s.ended) > 0 || !s.bound.IsZero()) }
+
 // next is the time of the next write; zero: never. due: it is now.
-func (s *Seen) next(own []*v1.AddressHistory, age time.Duration, limit int, now time.Time) (at time.Time, due bool) {
+func (s *Seen) next(state State, own []*v1.AddressHistory, age time.Duration, limit int) (at time.Time, due bool) {
+	now := state.Now
 	soonest := func(t time.Time) {
 		if at.IsZero() || t.Before(at) {
 			at = t
 		}
 	}
 	switch {
+	case state.Stopping && s.Unwritten():
+		soonest(now)
 	case len(s.ended) >= room(limit):
 		soonest(s.began)
 	case len(s.ended) > 0:

@@ -44,6 +44,8 @@ type State struct {
 	Blocks []*v1.AddressBlock
 	// Nodes of pods, by UID: those that Seen.Located does not know.
 	Nodes map[types.UID]string
+	// Stopping: this is the last sync before the controller stops, so nothing waits for more.
+	Stopping bool
 	// Seen is the memory of the last sync of this process. It is nil for the first sync.
 	Seen *Seen
 	// Versions of Blocks since the last sync, by name and in their order. An address may have
