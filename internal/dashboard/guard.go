@@ -15,9 +15,9 @@ import (
 //	request                                              answer
 //	a Host that is not this server (DNS rebinding)       403
 //	an Origin that is not this server                    403
-//	a method other than GET                              405
-//	/open/TOKEN with the token of the printed URL        sets the cookie, then redirects to /
+//	GET /open/TOKEN with the token of the printed URL    sets the cookie, then redirects to /
 //	the cookie is missing or wrong                       403
+//	a method other than GET                              405
 //
 // The URL works until the server ends, so a user can open a second browser.
 type guard struct {
@@ -48,14 +48,14 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "forbidden: open the URL that kubectl pod2 dashboard printed", http.StatusForbidden)
 	case origin != "" && origin != "http://"+g.host:
 		http.Error(w, "forbidden: another site sent this request", http.StatusForbidden)
-	case r.Method != http.MethodGet:
-		w.Header().Set("Allow", http.MethodGet)
-		http.Error(w, "the dashboard only reads", http.StatusMethodNotAllowed)
-	case equal(r.URL.Path, "/open/"+g.token):
+	case r.Method == http.MethodGet && equal(r.URL.Path, "/open/"+g.token):
 		http.SetCookie(w, &http.Cookie{Name: g.name, Value: g.secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 	case cookie == nil || !equal(cookie.Value, g.secret):
 		http.Error(w, "forbidden: open the URL that kubectl pod2 dashboard printed", http.StatusForbidden)
+	case r.Method != http.MethodGet:
+		w.Header().Set("Allow", http.MethodGet)
+		http.Error(w, "the dashboard only reads", http.StatusMethodNotAllowed)
 	default:
 		g.next.ServeHTTP(w, r)
 	}

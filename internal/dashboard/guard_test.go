@@ -45,6 +45,7 @@ func TestGuard(t *testing.T) {
 		"the cookie of a server": {cookie("pod2-OTHER", g.secret), http.StatusForbidden},
 		"POST":                   {func(r *http.Request) { r.Method = http.MethodPost }, http.StatusMethodNotAllowed},
 		"HEAD":                   {func(r *http.Request) { r.Method = http.MethodHead }, http.StatusMethodNotAllowed},
+		"POST without a cookie":  {func(r *http.Request) { none(r); r.Method = http.MethodPost }, http.StatusForbidden},
 		"the printed URL":        {func(r *http.Request) { none(r); r.URL.Path = "/open/" + g.token }, http.StatusSeeOther},
 		"a wrong token":          {func(r *http.Request) { none(r); r.URL.Path = "/open/x" }, http.StatusForbidden},
 		"rebinding and token":    {func(r *http.Request) { r.Host = "evil.example"; r.URL.Path = "/open/" + g.token }, http.StatusForbidden},

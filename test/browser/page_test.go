@@ -45,3 +45,32 @@ func TestPictures(t *testing.T) {
 	l.shows("60 pods on 10 of 10 nodes")
 	l.picture("dashboard-topology")
 }
+
+// The ordinals of a Pod2 may begin after 0 and have gaps.
+func TestPlacesOfReplicas(t *testing.T) {
+	p := web(3)
+	p.Spec.Ordinals, p.Spec.ReserveOrdinals = &v1.Pod2Ordinals{Start: 5}, []int32{6}
+	p.Spec.UpdateStrategy.RollingUpdate = &v1.Pod2RollingUpdate{Partition: 1}
+	var kube []runtime.Object
+	for _, ordinal := range []int{5, 7, 8, 9} {
+		kube = append(kube, pod(ordinal, "n1", true))
+	}
+	l := newLab(t, 1000, 700, kube, []runtime.Object{p})
+	l.open("pod2s/default/web")
+	l.shows("web-9")
+	var got string
+	l.do(chromedp.Evaluate(`[...document.querySelectorAll('.replicas li')].map((li) => li.textContent.trim().split(/\s+/).slice(0, 4).join(' ')).join('; ')`, &got))
+	if want := "web-5 before the partition; web-7 Ready, updated, n1; web-8 Ready, updated, n1; web-9 surge, or scaled"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// An address whose records may be lost looks different from one that no pod had.
+func TestGapOfAFreeAddress(t *testing.T) {
+	kube, sample := cluster()
+	h := &v1.AddressHistory{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue-0", Labels: map[string]string{v1.NetworkLabel: "blue"}}}
+	h.Spec.Records = []v1.AddressRecord{{Gap: true, From: &ago, Until: metav1.Now()}}
+	l := newLab(t, 1000, 700, kube, append(sample, h))
+	l.open("networks/default/blue/10.0.0.200")
+	l.shows("gap: records may be missing")
+}

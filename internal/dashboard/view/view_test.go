@@ -56,9 +56,10 @@ func TestRecords(t *testing.T) {
 			`holders/default/blue/3/10.0.0.2 [{"pod":"web-0","uid":"u1","node":"n1","from":1000,"until":1000},{"pod":"web-1","until":1000}]` + "\n" +
 				`holders/default/blue/3/gaps [{"from":1000,"until":1000}]` + "\n"},
 		"Pod2": {OfPod2(&v1.Pod2{ObjectMeta: meta("web"), Spec: v1.Pod2Spec{Replicas: ptr.To[int32](3), Paused: true, Networks: []v1.Pod2Network{{Name: "blue"}},
+			Ordinals: &v1.Pod2Ordinals{Start: 5}, ReserveOrdinals: []int32{6},
 			UpdateStrategy: v1.Pod2UpdateStrategy{RollingUpdate: &v1.Pod2RollingUpdate{Partition: 1, MaxSurge: ptr.To(intstr.FromString("25%"))}}},
 			Status: v1.Pod2Status{Replicas: 3, ReadyReplicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2, CurrentRevision: "web-1", UpdateRevision: "web-2"}}),
-			`pod2s/default/web {"namespace":"default","name":"web","desired":3,"replicas":3,"ready":2,"updated":1,"available":2,"current":"web-1","update":"web-2","strategy":"RollingUpdate","partition":1,"surge":"25%","paused":true,"networks":["blue"]}` + "\n"},
+			`pod2s/default/web {"namespace":"default","name":"web","desired":3,"replicas":3,"ready":2,"updated":1,"available":2,"current":"web-1","update":"web-2","strategy":"RollingUpdate","partition":1,"start":5,"reserved":[6],"surge":"25%","paused":true,"networks":["blue"]}` + "\n"},
 		"a running replica, without its variables": {OfPod(pod(func(p *corev1.Pod) {
 			p.Labels = map[string]string{v1.Pod2Label: "web", v1.PodIndexLabel: "0", v1.PodTemplateHashLabel: "h"}
 			p.Annotations = map[string]string{v1.NetworksAnnotation: "blue", v1.InPlaceAnnotation: "{}"}

@@ -26,6 +26,8 @@ type Pod2 struct {
 	Update     string      `json:"update,omitempty"`
 	Strategy   string      `json:"strategy"`
 	Partition  int32       `json:"partition,omitempty"`
+	Start      int32       `json:"start,omitempty"`    // of the ordinals
+	Reserved   []int32     `json:"reserved,omitempty"` // ordinals that no replica has
 	Surge      string      `json:"surge,omitempty"`
 	Paused     bool        `json:"paused,omitempty"`
 	Networks   []string    `json:"networks,omitempty"`
@@ -76,6 +78,10 @@ func OfPod2(p *v1.Pod2) []Record {
 		Namespace: p.Namespace, Name: p.Name, Desired: ptr.Deref(p.Spec.Replicas, 1), Replicas: p.Status.Replicas, Ready: p.Status.ReadyReplicas,
 		Updated: p.Status.UpdatedReplicas, Available: p.Status.AvailableReplicas, Current: p.Status.CurrentRevision, Update: p.Status.UpdateRevision,
 		Strategy: cmp.Or(string(strategy.Type), string(v1.RollingUpdate)), Paused: p.Spec.Paused, Deleting: p.DeletionTimestamp != nil, Conditions: conditions(p.Status.Conditions),
+		Reserved: p.Spec.ReserveOrdinals,
+	}
+	if o := p.Spec.Ordinals; o != nil {
+		record.Start = o.Start
 	}
 	if r := strategy.RollingUpdate; r != nil {
 		record.Partition = r.Partition

@@ -26,7 +26,7 @@ function earlier(network, address) {
   if (source('holders').missing) return html`<p class="soft">The earlier pods are not shown: you lack a right.</p>`;
   const time = (t) => (t ? new Date(t * 1000).toISOString().slice(0, 19) + 'Z' : '?');
   const holders = holdersOf(`${network.namespace}/${network.name}`, address);
-  if (!holders.some((h) => h.pod)) return nothing;
+  if (!holders.length) return nothing;
   const rows = holders.slice(0, most).map((h) => html`<tr><td>${h.pod || 'gap: records may be missing'}</td><td>${h.node || ''}</td><td>${time(h.from)}</td><td>${time(h.until)}</td></tr>`);
   return html`<h3>Earlier pods</h3>${table(['Pod', 'Node', 'From', 'Until'], rows, '')}${holders.length > most ? html`<p class="soft">The last ${most} of ${holders.length}.</p>` : nothing}`;
 }

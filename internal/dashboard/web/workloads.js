@@ -53,9 +53,16 @@ export function pod2({namespace, name}, go) {
 
 const said = (value, show) => (value === undefined ? html`<p class="soft">Loading …</p>` : value.error ? html`<p class="bad">${value.error}</p>` : show(value));
 
+// place of a replica, from 0: that of its ordinal among those that are not reserved. At and beyond the desired number
+// are replicas of a surge, and those to scale down.
+function placeOf(pod, p) {
+  const start = p.start ?? 0, ordinal = Number(pod.ordinal);
+  return ordinal - start - new Set((p.reserved ?? []).filter((r) => r >= start && r < ordinal)).size;
+}
+
 function replica(pod, p, hash) {
-  const updated = p.updated >= p.replicas || pod.template === hash;
-  return html`<li class=${updated ? 'updated' : ''}><strong>${pod.name}</strong> ${Number(pod.ordinal) >= p.desired ? html`<span class="soft">surge</span> ` : nothing}
+  const updated = p.updated >= p.replicas || pod.template === hash, place = placeOf(pod, p);
+  return html`<li class=${updated ? 'updated' : ''}><strong>${pod.name}</strong> ${place >= p.desired ? html`<span class="soft">surge, or scaled down</span> ` : place < p.partition ? html`<span class="soft">before the partition</span> ` : nothing}
     <span class="soft">${pod.deleting ? 'is being deleted' : pod.ready ? 'Ready' : pod.phase}, ${updated ? 'updated' : 'old revision'}${pod.inPlace ? ', in place' : ''}${pod.node ? `, ${pod.node}` : ''}</span>
     ${pod.waits ? html`<div class="bad">${pod.waits.reason}: ${pod.waits.message}</div>` : nothing}</li>`;
 }
