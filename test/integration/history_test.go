@@ -165,8 +165,9 @@ func TestHistoryOfManyAddresses(t *testing.T) {
 	waitHistory(t, ns, "blue", 300)
 	made := writes.take()
 	t.Logf("%d writes of AddressHistories for 300 pods that start and terminate: %.4f for each", len(made), float64(len(made))/300)
-	if len(made) > 6 {
-		t.Errorf("%d writes, want at most 6: 0.02 for each pod", len(made))
+	// On a slow machine the pods do not end together. TestWritesForEachPod has the exact bound.
+	if most := max(6, 2+int(time.Since(running)/history.EndsEvery)); len(made) > most {
+		t.Errorf("%d writes, want at most %d: 0.02 for each pod, or one each %s", len(made), most, history.EndsEvery)
 	}
 	for i := 1; i < len(made); i++ {
 		if made[i-1].sooner(made[i]) {
