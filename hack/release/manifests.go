@@ -54,6 +54,9 @@ func (r *release) manifests(context.Context) error {
 		if err := os.WriteFile(filepath.Join(r.out, m.name), []byte(text), 0o644); err != nil {
 			return err
 		}
+		if err := r.sbomOfManifest(m.name, "INSTALL", []byte(text), text); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -97,6 +100,7 @@ func (r *release) charts(context.Context) error {
 
 func (r *release) chart(dir string) error {
 	var files []file
+	var values string
 	chart := filepath.Base(dir)
 	err := filepath.WalkDir(dir, func(at string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -115,6 +119,7 @@ func (r *release) chart(dir string) error {
 			text = versionChart(text, r.version)
 		case "values.yaml":
 			text = pinValues(text, r.reference)
+			values = string(text)
 		}
 		files = append(files, file{path.Join(chart, filepath.ToSlash(rel)), 0o644, text})
 		return nil
@@ -126,7 +131,11 @@ func (r *release) chart(dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(r.out, fmt.Sprintf("%s-%s.tgz", chart, strings.TrimPrefix(r.version, "v"))), data, 0o644)
+	name := fmt.Sprintf("%s-%s.tgz", chart, strings.TrimPrefix(r.version, "v"))
+	if err := os.WriteFile(filepath.Join(r.out, name), data, 0o644); err != nil {
+		return err
+	}
+	return r.sbomOfManifest(name, "ARCHIVE", data, values)
 }
 
 var (

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	spdxjson "github.com/spdx/tools-golang/json"
-	"github.com/spdx/tools-golang/spdxlib"
 	"sigs.k8s.io/yaml"
 )
 
@@ -75,18 +73,7 @@ windows/arm64 kubectl-pod2_v0.2.0_windows_arm64.zip kubectl-pod2.exe`; got != wa
 		t.Errorf("%d SBOMs (%v), want 12: of three images for two platforms, and of six archives", len(files), err)
 	}
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc, err := spdxjson.Read(bytes.NewReader(content))
-		if err != nil {
-			t.Errorf("%s: %v", file, err)
-			continue
-		}
-		if err := spdxlib.ValidateDocument(doc); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
+		doc := readSBOM(t, file)
 		var packages []string
 		for _, p := range doc.Packages {
 			packages = append(packages, p.PackageName+" "+p.PackageVersion+" "+p.PackageLicenseDeclared)

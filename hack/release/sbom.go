@@ -16,7 +16,7 @@ import (
 	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
 )
 
-// subject of a software bill of materials (SBOM): an image or an archive.
+// subject of a software bill of materials (SBOM): an image, an archive, a manifest or a chart.
 type subject struct {
 	name, purpose string
 	file          string // name of the SBOM, without extension
@@ -32,43 +32,61 @@ type part struct {
 
 // sbom writes an SPDX document: the subject contains programs, and they contain modules.
 func (r *release) sbom(s subject, parts []part) error {
-	doc := document(r.version, r.download, s, parts)
+	doc := r.document(s)
+	doc.contains(r.version, parts)
+	return r.write(s, doc)
+}
+
+func (r *release) write(s subject, doc document) error {
 	var out bytes.Buffer
-	if err := spdxjson.Write(doc, &out, spdxjson.Indent("  ")); err != nil {
+	if err := spdxjson.Write(doc.Document, &out, spdxjson.Indent("  ")); err != nil {
 		return fmt.Errorf("SBOM of %s: %w", s.file, err)
 	}
 	return os.WriteFile(filepath.Join(r.out, "sbom", s.file+".spdx.json"), out.Bytes(), 0o644)
 }
 
-func document(version, download string, s subject, parts []part) *spdx.Document {
-	doc := &spdx.Document{
+// document is an SPDX document in progress.
+type document struct{ *spdx.Document }
+
+func (d document) relate(a common.ElementID, relation string, b common.ElementID) {
+	d.Relationships = append(d.Relationships, &spdx.Relationship{
+		RefA: common.DocElementID{ElementRefID: a}, RefB: common.DocElementID{ElementRefID: b}, Relationship: relation,
+	})
+}
+
+// subjectID is the identifier of the subject in its document.
+const subjectID = common.ElementID("Subject")
+
+// document that describes the subject.
+func (r *release) document(s subject) document {
+	doc := document{&spdx.Document{
 		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT",
 		DocumentName:      s.file,
-		DocumentNamespace: fmt.Sprintf("%s/%s/%s.spdx.json#%s", download, version, s.file, s.sha256),
+		DocumentNamespace: fmt.Sprintf("%s/%s/%s.spdx.json#%s", r.download, r.version, s.file, s.sha256),
 		CreationInfo: &spdx.CreationInfo{
-			Creators: []common.Creator{{CreatorType: "Tool", Creator: "pod2-release-" + version}},
+			Creators: []common.Creator{{CreatorType: "Tool", Creator: "pod2-release-" + r.version}},
 			Created:  epoch.Format(time.RFC3339),
 		},
-	}
-	relate := func(a common.ElementID, relation string, b common.ElementID) {
-		doc.Relationships = append(doc.Relationships, &spdx.Relationship{
-			RefA: common.DocElementID{ElementRefID: a}, RefB: common.DocElementID{ElementRefID: b}, Relationship: relation,
-		})
-	}
-	top := newPackage(s.name, version, "Apache-2.0", s.purl)
+	}}
+	top := newPackage(s.name, r.version, "Apache-2.0", s.purl)
 	top.PrimaryPackagePurpose = s.purpose
 	top.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: s.sha256}}
-	top.PackageSPDXIdentifier = "Subject"
+	top.PackageSPDXIdentifier = subjectID
 	doc.Packages = append(doc.Packages, top)
-	relate("DOCUMENT", common.TypeRelationshipDescribe, top.PackageSPDXIdentifier)
+	doc.relate("DOCUMENT", common.TypeRelationshipDescribe, subjectID)
+	return doc
+}
+
+// contains adds programs and their modules.
+func (d document) contains(version string, parts []part) {
 	has := map[common.ElementID]bool{}
 	for _, p := range parts {
 		program := newPackage(p.name, version, "Apache-2.0", golang(own, version))
 		program.PackageSPDXIdentifier = identifier("Program", p.name)
 		program.PrimaryPackagePurpose = "APPLICATION"
 		program.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: fmt.Sprintf("%x", sha256.Sum256(p.data))}}
-		doc.Packages = append(doc.Packages, program)
-		relate(top.PackageSPDXIdentifier, common.TypeRelationshipContains, program.PackageSPDXIdentifier)
+		d.Packages = append(d.Packages, program)
+		d.relate(subjectID, common.TypeRelationshipContains, program.PackageSPDXIdentifier)
 		for _, m := range p.modules {
 			if m.path == own {
 				continue // the program itself
@@ -82,12 +100,11 @@ func document(version, download string, s subject, parts []part) *spdx.Document 
 			dependency.PrimaryPackagePurpose = "LIBRARY"
 			if !has[dependency.PackageSPDXIdentifier] {
 				has[dependency.PackageSPDXIdentifier] = true
-				doc.Packages = append(doc.Packages, dependency)
+				d.Packages = append(d.Packages, dependency)
 			}
-			relate(program.PackageSPDXIdentifier, common.TypeRelationshipContains, dependency.PackageSPDXIdentifier)
+			d.relate(program.PackageSPDXIdentifier, common.TypeRelationshipContains, dependency.PackageSPDXIdentifier)
 		}
 	}
-	return doc
 }
 
 func newPackage(name, version, license, purl string) *spdx.Package {
