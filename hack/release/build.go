@@ -86,11 +86,32 @@ func (r *release) build(ctx context.Context) error {
 	return nil
 }
 
+// sources are the variables that say where modules and Go come from, and where they are kept.
+var sources = []string{"GOPROXY", "GOSUMDB", "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOINSECURE", "GOVCS", "GOAUTH", "GOTOOLCHAIN", "GOMODCACHE", "GOCACHE"}
+
+// settings of the user that do not change a binary, as variables. GOENV=off turns off the file that
+// `go env -w` writes. Without it, the file also replaces an empty variable.
+func settings(ctx context.Context) ([]string, error) {
+	out, err := exec.CommandContext(ctx, "go", append([]string{"env"}, sources...)...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	all := []string{"GOENV=off"}
+	for i, value := range strings.Split(strings.TrimSuffix(string(out), "\n"), "\n") {
+		all = append(all, sources[i]+"="+value)
+	}
+	return all, nil
+}
+
 // golang runs the go command for a platform in a directory of the checkout.
 func (r *release) golang(ctx context.Context, p platform, dir string, args ...string) ([]byte, error) {
+	kept, err := settings(ctx)
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(r.root, dir)
-	cmd.Env = append(os.Environ(), "PWD="+cmd.Dir, "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
+	cmd.Env = append(append(os.Environ(), kept...), "PWD="+cmd.Dir, "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

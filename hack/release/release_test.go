@@ -182,6 +182,20 @@ func TestVersionFile(t *testing.T) {
 	}
 }
 
+// The user's settings do not change a binary, neither those in the environment nor those of `go env -w`.
+func TestGoSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "env")
+	if err := os.WriteFile(file, []byte("GOFLAGS=-tags=file\nGOEXPERIMENT=fieldtrack\nGOAMD64=v3\nCGO_ENABLED=1\nGOPROXY=https://proxy.example.com\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOENV", file)
+	t.Setenv("GOFLAGS", "-tags=environment")
+	out, err := newRelease(t, "").golang(t.Context(), platform{"windows", "arm64"}, ".", "env", "GOOS", "GOARCH", "GOFLAGS", "GOEXPERIMENT", "GOAMD64", "CGO_ENABLED", "GOPROXY")
+	if got, want := strings.ReplaceAll(string(out), "\n", " "), "windows arm64   v1 0 https://proxy.example.com "; err != nil || got != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}
+
 // A program of another version fails the release.
 func TestStart(t *testing.T) {
 	r := newRelease(t, "")
