@@ -216,7 +216,7 @@ func plugins(o observed) finding {
 	if installed < desired(o) || desired(o) == 0 {
 		f.state, f.remedy = stateMissing, lacks
 		if lacks == "" {
-			f.remedy = installAgent
+			f.remedy = installAgent(o)
 		}
 	}
 	return f
@@ -231,7 +231,15 @@ func hasInstalled(pod *corev1.Pod) bool {
 	return false
 }
 
-const installAgent = "helm upgrade pod2 charts/pod2 --namespace=pod2-system --reuse-values --set agent.enabled=true"
+// installAgent in the way that the controller was installed. Helm labels its objects.
+func installAgent(o observed) string {
+	for i := range o.controllers {
+		if o.controllers[i].Labels["app.kubernetes.io/managed-by"] != "Helm" {
+			return "kubectl apply -f dist/install-dataplane.yaml"
+		}
+	}
+	return "helm upgrade pod2 charts/pod2 --namespace=pod2-system --reuse-values --set agent.enabled=true"
+}
 
 // desired is the number of nodes that should have an agent.
 func desired(o observed) int {
@@ -255,7 +263,7 @@ func agents(o observed) finding {
 	f.found = fmt.Sprintf("on %d of %d nodes", ready, desired(o))
 	switch {
 	case len(o.agents) == 0:
-		f.state, f.remedy = stateMissing, installAgent
+		f.state, f.remedy = stateMissing, installAgent(o)
 	case ready < desired(o) || desired(o) == 0:
 		f.state, f.remedy = stateMissing, "kubectl --namespace="+o.agents[0].Namespace+" logs daemonset/"+o.agents[0].Name
 	}

@@ -102,6 +102,23 @@ Ready agents          Missing (optional)   on 0 of 0 nodes                      
 	})
 }
 
+// The remedy continues the installation that exists.
+func TestInstallAgent(t *testing.T) {
+	byKubectl := appsv1.Deployment{ObjectMeta: installed("pod2-controller", "pod2-system")}
+	byHelm := *byKubectl.DeepCopy()
+	byHelm.Labels["app.kubernetes.io/managed-by"] = "Helm"
+	for _, c := range []struct {
+		controllers []appsv1.Deployment
+		want        string
+	}{
+		{nil, "helm upgrade pod2 "}, {[]appsv1.Deployment{byHelm}, "helm upgrade pod2 "}, {[]appsv1.Deployment{byKubectl}, "kubectl apply "},
+	} {
+		if got := installAgent(observed{controllers: c.controllers}); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%d controllers: %s, want %s", len(c.controllers), got, c.want)
+		}
+	}
+}
+
 // Each state of each part has its finding.
 func TestFindings(t *testing.T) {
 	whole := observed{
