@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -146,7 +150,7 @@ func TestKubelet(t *testing.T) {
 				} else {
 					run(t, ns, strings.Fields(s.kubectl)...)
 				}
-				want := strings.ReplaceAll(strings.TrimSpace(s.want), "\t", "")
+				want := asObserved(strings.ReplaceAll(strings.TrimSpace(s.want), "\t", ""))
 				if got := states.next(t, f, strings.Count(want, "\n")+1); got != want {
 					t.Fatalf("after %q: got\n%s\nwant\n%s", s.kubectl, got, want)
 				}
@@ -154,6 +158,30 @@ func TestKubelet(t *testing.T) {
 		})
 	}
 }
+
+// asObserved changes states to those that this version of Kubernetes shows. Before 1.34, the status
+// of a pod has no observedGeneration.
+//
+//	2/1 Running web=nginx:1#1 running       2/0 Running web=nginx:1#1 running
+//	2/2 Running web=nginx:1#1 running  ->   2/0 Running web=nginx:2#2 running
+//	2/2 Running web=nginx:2#2 running
+func asObserved(states string) string {
+	if observesGenerations() {
+		return states
+	}
+	lines := strings.Split(regexp.MustCompile(`(?m)^(\d+)/\d+`).ReplaceAllString(states, "$1/0"), "\n")
+	return strings.Join(slices.Compact(lines), "\n")
+}
+
+// observesGenerations says whether pods have status.observedGeneration: since Kubernetes 1.34.
+var observesGenerations = sync.OnceValue(func() bool {
+	version, err := kube.Discovery().ServerVersion()
+	if err != nil {
+		panic(fmt.Errorf("get the version of the API server: %w", err))
+	}
+	minor, err := strconv.Atoi(version.Minor)
+	return err != nil || minor >= 34 || version.Major != "1"
+})
 
 func resize(resource, quantity string) string {
 	return fmt.Sprintf(`patch pod p --subresource=resize -p {"spec":{"containers":[{"name":"web","resources":{"requests":{%q:%q}}}]}}`, resource, quantity)
@@ -167,7 +195,8 @@ func TestKubeletIsNotLate(t *testing.T) {
 	create(t, ns, fmt.Sprintf(kubeletPod, `kwok.samplecrd.k8s.io/sync-delay: 5s`, `containers: [{name: web, image: "nginx:1"}]`))
 	states.next(t, f, 2)
 	run(t, ns, "set", "image", "pod/p", "web=nginx:2")
-	states.next(t, f, 2)
+	const changed = "2/1 Running Ready web=nginx:1#1 running\n2/2 Running Ready web=nginx:1#1 running"
+	states.next(t, f, 1+strings.Count(asObserved(changed), "\n"))
 	fail(t, ns, "p")
 	eventually(t, "the delayed status was refused", func(context.Context) (string, error) {
 		log, err := os.ReadFile(filepath.Join(filepath.Dir(kubeconfig), "control-plane/clusters/pod2/logs/kwok-controller.log"))
@@ -181,7 +210,7 @@ func TestKubeletIsNotLate(t *testing.T) {
 		}
 		return "the log has no such line", nil
 	})
-	if got, want := states.next(t, f, 1), "2/2 Failed Ready web=nginx:1#1 running"; got != want {
+	if got, want := states.next(t, f, 1), asObserved("2/2 Failed Ready web=nginx:1#1 running"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	f.seenAll(t, ns)
