@@ -10,7 +10,7 @@ versions=("$@")
 if ((!$#)); then
   mapfile -t versions < <(sed --quiet 's|.*k8s.io/kubernetes v\([0-9]*\.[0-9]*\).*|\1|p' hack/localcluster/1.*/go.mod hack/localcluster/go.mod)
 fi
-make --no-print-directory build apiserver local-release >&2
+make --no-print-directory build apiserver local-release bin/helm bin/promtool >&2
 failed=0
 rows=()
 for version in "${versions[@]}"; do

@@ -72,7 +72,7 @@ func TestRestingAddress(t *testing.T) {
 	case <-time.After(time.Until(resting.Add(2 * time.Second))):
 	}
 	startController(t, ns)
-	create(t, ns, `{apiVersion: v1, kind: Pod, metadata: {name: next, annotations: {samplecrd.k8s.io/networks: blue=`+nested(&list.Items[0], "spec", "address")+`}}, spec: {containers: [{name: c, image: i}]}}`)
+	create(t, ns, gatedPod("next", "blue="+nested(&list.Items[0], "spec", "address")))
 	for {
 		select {
 		case e, ok := <-w.ResultChan():

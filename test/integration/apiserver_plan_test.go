@@ -76,7 +76,7 @@ func TestPod2Plan(t *testing.T) {
 	create(t, ns, claims("1Gi"))
 	waitReady(t, ns, "pod2/store")
 	same(claims("2Gi"), "data-store-0")
-	create(t, ns, restoredSet)
+	create(t, ns, gated(restoredSet))
 	run(t, ns, "wait", "--for=create", "--timeout="+patience.String(), "pod/db-0", "pod/db-1")
 	waitReady(t, ns, "pod/db-0", "pod/db-1")
 	taken := addressOn(listPods(t, ns)["db-0"], "blue")

@@ -24,6 +24,7 @@ import (
 //
 // It is not parallel: the controller serves all namespaces, and the CRDs are removed.
 func TestReadmeCommands(t *testing.T) {
+	needsMutation(t)
 	home, checkout := t.TempDir(), t.TempDir()
 	if err := os.Mkdir(filepath.Join(home, ".kube"), 0o700); err != nil {
 		t.Fatal(err)

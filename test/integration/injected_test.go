@@ -123,6 +123,7 @@ func TestReplicasKeepWhatAdmissionAdds(t *testing.T) {
 	for _, c := range injected {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			needsMutation(t)
 			install(t)
 			ns := newNamespace(t)
 			run(t, "", "label", "namespace", ns, "samplecrd.k8s.io/sidecars=enabled")

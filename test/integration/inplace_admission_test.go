@@ -11,6 +11,7 @@ import (
 // mirrors lets admission replace the images of created pods by those of a mirror.
 func mirrors(t *testing.T, namespace string) {
 	t.Helper()
+	needsMutation(t)
 	name := "mirror-" + namespace
 	create(t, "", fmt.Sprintf(`---
 apiVersion: admissionregistration.k8s.io/v1

@@ -58,9 +58,12 @@ var userPages = map[string]page{
 	"docs/how-to/replace-eth0.md":                       {namespace: "replace-eth0"},
 	"docs/how-to/resize-volumes.md":                     {},
 	"docs/how-to/roll-out-and-undo.md":                  {namespace: "roll-out-and-undo"},
-	"docs/how-to/sidecars.md":                           {namespace: "proxies", prepare: func(t *testing.T, _ string) { install(t) }},
+	"docs/how-to/sidecars.md":                           {namespace: "proxies", prepare: func(t *testing.T, _ string) {
+		needsMutation(t)
+		install(t)
+	}},
 
-	"docs/reference/manifests.md": {},
+	"docs/reference/manifests.md": {prepare: admissionPolicy},
 }
 
 // otherPages are run by tests of their own.
@@ -110,6 +113,7 @@ func TestTenantsPage(t *testing.T) {
 //
 // Not parallel: the controller serves all namespaces, and the CRDs are deleted.
 func TestInstallUpgradeUninstallPages(t *testing.T) {
+	needsMutation(t)
 	install(t)
 	dir := checkout(t)
 	startController(t, "", "--kubeconfig", asServiceAccount(t))

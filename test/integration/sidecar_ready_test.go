@@ -111,6 +111,7 @@ func TestTooManySidecars(t *testing.T) {
 // The condition of a Sidecar says that its namespace lacks the label.
 func TestANamespaceWithoutTheLabel(t *testing.T) {
 	t.Parallel()
+	needsMutation(t)
 	install(t)
 	ns := newNamespace(t)
 	startController(t, ns)

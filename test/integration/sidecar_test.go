@@ -32,6 +32,7 @@ func withoutSidecars(pod string) string {
 // withSidecars returns a namespace whose pods get Sidecars, and its controller.
 func withSidecars(t *testing.T) string {
 	t.Helper()
+	needsMutation(t)
 	install(t)
 	ns := newNamespace(t)
 	run(t, "", "label", "namespace", ns, "samplecrd.k8s.io/sidecars=enabled")
@@ -275,7 +276,7 @@ func TestSidecarUnderRestricted(t *testing.T) {
 // creation of a pod into an error 500.
 func TestMalformedSidecarIsRefused(t *testing.T) {
 	t.Parallel()
-	ns := withSidecars(t)
+	ns := newNamespace(t)
 	for spec, want := range map[string]string{
 		`containers: [{name: c, image: 5}]`:                                             "spec.containers[0].image: Invalid value",
 		`containers: [{name: c, ports: [{containerPort: http}]}]`:                       "spec.containers[0].ports[0].containerPort: Invalid value",

@@ -13,9 +13,7 @@ import (
 // a request, and the pods of other tests have gate and label anyway.
 func admissionPolicy(t *testing.T, namespace string) {
 	t.Helper()
-	if !mutatingPolicies() {
-		t.Skip("the API server does not serve MutatingAdmissionPolicy")
-	}
+	needsMutation(t)
 	install(t)
 	probe := workloadPod("probe", "blue")
 	eventually(t, "the admission policy is in force", func(ctx context.Context) (string, error) {
@@ -25,6 +23,14 @@ func admissionPolicy(t *testing.T, namespace string) {
 		}
 		return "", err
 	})
+}
+
+// needsMutation skips a test of mutating policies on a version of Kubernetes that does not serve them.
+func needsMutation(t *testing.T) {
+	t.Helper()
+	if !mutatingPolicies() {
+		t.Skip("the API server does not serve MutatingAdmissionPolicy")
+	}
 }
 
 // workloadPod is a pod with the one annotation only.
