@@ -79,7 +79,7 @@ apiserver: ## Build bin/pod2-apiserver, the optional aggregated API server (thre
 
 # Tests mostly wait, so more of them run at once than there are cores.
 .PHONY: integration
-integration: cluster-tools build apiserver local-release bin/helm ## Run the tests on a real control plane that they start and remove
+integration: cluster-tools build apiserver local-release bin/helm bin/promtool ## Run the tests on a real control plane that they start and remove
 	go test -tags=integration -count=1 -timeout=35m -parallel=8 ./test/integration
 
 .PHONY: smoke
@@ -100,7 +100,11 @@ e2e: ## Run the tests on three real kubelets, in temporary namespaces (root on L
 
 .PHONY: e2e-move
 e2e-move: ## Move three kubelets from the data plane with bridges, and back (needs the git history; otherwise as make e2e)
-	@test/e2e/move.sh
+	@test/e2e/move.sh bridges
+
+.PHONY: e2e-upgrade
+e2e-upgrade: ## Upgrade three kubelets from the previous version, downgrade and upgrade again, and count lost packets (as make e2e-move)
+	@test/e2e/move.sh previous
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s)

@@ -1,4 +1,4 @@
-//go:build e2e && bridges
+//go:build e2e && old
 
 package e2e
 
@@ -15,7 +15,7 @@ import (
 // programs as docs/how-to/upgrade.md says, and back. Meanwhile pods of nodes of both kinds
 // reach each other and the world, and replicas keep their addresses.
 func TestMoveFromBridges(t *testing.T) {
-	checkout, tag := os.Getenv("E2E_BRIDGES"), bridges
+	checkout := os.Getenv("E2E_OLD")
 	ns := newNamespace(t, "move")
 	t.Cleanup(func() { run(t, ns, "delete", "daemonset", "daemon", "--timeout="+patience.String()) })
 	create(t, ns, moving)
@@ -32,7 +32,7 @@ func TestMoveFromBridges(t *testing.T) {
 
 	page := upgradePage(t)
 	const from, back = "### From a version with bridges", "### Back to a version with bridges"
-	there := reader{page: page, dir: root, tag: programs}
+	there := reader{page: page, dir: root, tag: "new"}
 	there.follow(t, "## 1. Apply the definitions")
 	there.follow(t, "## 2. Apply the roles and policies")
 	there.follow(t, "## 3. Roll out the controller")
@@ -50,7 +50,7 @@ func TestMoveFromBridges(t *testing.T) {
 	there.fence(t, from, 3) // the right of old agents
 	m.require(t)
 
-	again := reader{page: page, dir: checkout, tag: tag}
+	again := reader{page: page, dir: checkout, tag: "old"}
 	again.follow(t, "## 2. Apply the roles and policies")
 	again.follow(t, "## 3. Roll out the controller")
 	again.fence(t, from, 0)

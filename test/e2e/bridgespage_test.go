@@ -1,4 +1,4 @@
-//go:build e2e && bridges
+//go:build e2e && old
 
 package e2e
 
@@ -40,7 +40,7 @@ func upgradePage(t *testing.T) map[string][]block {
 
 // fill replaces the words in capitals of the page.
 func (r reader) fill(text, node string) string {
-	return strings.NewReplacer("REGISTRY", "docker.io/library", "TAG", r.tag, "NODE", node, "image: NEW", "image: pod2-agent:"+programs).Replace(text)
+	return strings.NewReplacer("REGISTRY", "docker.io/library", "TAG", r.tag, "NODE", node, "image: NEW", "image: pod2-agent:new").Replace(text)
 }
 
 // commands of the console fence with this number below a heading.

@@ -1,4 +1,4 @@
-//go:build e2e && bridges
+//go:build e2e && old
 
 package e2e
 

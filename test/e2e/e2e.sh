@@ -11,8 +11,8 @@
 #   test/e2e/e2e.sh test [DIR] [FLAGS]        run the tests of test/e2e with these flags of a test binary, on the cluster that
 #                                         runs in DIR or on a new one; check that a new one leaves nothing behind
 #
-# If E2E_BRIDGES is a built checkout of the version with bridges, nodes have its images with the tag `bridges`, and this checkout's
-# with the tag `programs`. The tests begin with the version with bridges: see test/e2e/move.sh.
+# If E2E_OLD is a built checkout of an earlier version, nodes have its images with the tag `old`, and this checkout's with the tag
+# `new`. The tests begin with the old version: see test/e2e/move.sh.
 #
 # DIR defaults to .localcluster/e2e of this checkout. All commands need root on Linux; without it, `test` says so and does
 # nothing. The machine's own network is not touched: everything, with the control plane, is in network namespaces.
@@ -167,9 +167,12 @@ images() {
   # pause also gets its name in the registry, for manifests that need a container without work.
   local list=("pause:e2e=$bin/e2e/pause,65535:65535" "registry.k8s.io/pause:3.10=$bin/e2e/pause,65535:65535"
     "netprobe:e2e=$bin/e2e/netprobe")
-  [[ -z ${E2E_BRIDGES:-} ]] || list+=("pod2-controller:bridges=$E2E_BRIDGES/bin/pod2-controller,65532:65532"
-    "pod2-agent:bridges=$E2E_BRIDGES/bin/pod2-agent"
-    "pod2-controller:programs=$bin/pod2-controller,65532:65532" "pod2-agent:programs=$bin/pod2-agent+$bin/pod2-cni")
+  if [[ -n ${E2E_OLD:-} ]]; then
+    local agent=$E2E_OLD/bin/pod2-agent
+    [[ ! -e $E2E_OLD/bin/pod2-cni ]] || agent+=+$E2E_OLD/bin/pod2-cni
+    list+=("pod2-controller:old=$E2E_OLD/bin/pod2-controller,65532:65532" "pod2-agent:old=$agent"
+      "pod2-controller:new=$bin/pod2-controller,65532:65532" "pod2-agent:new=$bin/pod2-agent+$bin/pod2-cni")
+  fi
   cp -r -- "$bin/dist/images" "$work/images"
   "$bin/release" image "$work/images" "${list[@]}"
   tar --create --file="$work/images.tar" --directory="$work/images" .
@@ -265,8 +268,8 @@ run_tests() {
     echo "End-to-end tests: $reason: skipped"
     return
   fi
-  make --no-print-directory -C "$root" cluster-tools e2e-tools build local-release bin/helm
-  (cd "$root/test/e2e" && CGO_ENABLED=0 go test -c -tags="e2e${E2E_BRIDGES:+,bridges}" -o "$bin/e2e/e2e.test" .)
+  make --no-print-directory -C "$root" cluster-tools e2e-tools build local-release bin/helm bin/promtool
+  (cd "$root/test/e2e" && CGO_ENABLED=0 go test -c -tags="e2e${E2E_OLD:+,old}" -o "$bin/e2e/e2e.test" .)
   if running; then
     test_binary "$@"
     return

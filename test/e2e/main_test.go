@@ -38,18 +38,17 @@ func TestMain(m *testing.M) {
 func released(file string) string { return filepath.Join(root, "bin/dist", file) }
 
 // install follows docs/how-to/install.md: it applies one file of the release, which names the images by
-// digest. The nodes already have the images. For test/e2e/move.sh, it installs the version with bridges.
+// digest. The nodes already have the images. For test/e2e/move.sh, it installs the old version.
 func install() error {
 	if os.Getenv("E2E_DIR") == "" {
 		return fmt.Errorf("there is no cluster: run these tests with `make e2e` or `test/e2e/e2e.sh test`")
 	}
 	manifests, steps := "", [][]string{{"apply", "-f", released("install-dataplane.yaml")}}
-	if old := os.Getenv("E2E_BRIDGES"); old != "" {
-		text, err := manifestsOf(old)
-		if err != nil {
+	if old := os.Getenv("E2E_OLD"); old != "" {
+		var err error
+		if manifests, err = manifestsOf(old); err != nil {
 			return err
 		}
-		manifests = strings.NewReplacer("controller:latest", "controller:bridges", "agent:latest", "agent:bridges").Replace(text)
 		steps = [][]string{
 			{"apply", "-f", filepath.Join(old, "crd")},
 			{"wait", "crd", "--all", "--for=condition=Established", "--timeout=60s"},
@@ -73,7 +72,7 @@ func install() error {
 	return nil
 }
 
-// manifestsOf a checkout in artifacts/ and artifacts/agent.
+// manifestsOf an old checkout in artifacts/ and artifacts/agent, with its images.
 func manifestsOf(checkout string) (string, error) {
 	var all strings.Builder
 	for _, directory := range []string{"artifacts", "artifacts/agent"} {
@@ -89,5 +88,5 @@ func manifestsOf(checkout string) (string, error) {
 			fmt.Fprintf(&all, "%s\n---\n", text)
 		}
 	}
-	return all.String(), nil
+	return strings.NewReplacer("controller:latest", "controller:old", "agent:latest", "agent:old").Replace(all.String()), nil
 }
