@@ -8,12 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod2/pod2/test/promql"
 )
 
 // docs/how-to/multi-tenancy.md limits by a quota how many Networks, and so how many time
@@ -107,5 +110,41 @@ func TestMetrics(t *testing.T) {
 		if ofController && !regexp.MustCompile(`(?m)^`+name+`(_count)?[ {]`).MatchString(page) {
 			t.Errorf("%s is in docs/reference, and not served", name)
 		}
+	}
+}
+
+// The queries of the Grafana dashboard, on the metrics of a controller at work. No API call fails.
+func TestDashboardOnRealMetrics(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	c := startController(t, ns, withMetrics, "--leader-elect", "--leader-elect-resource-namespace="+ns, "--cluster-cidrs=10.77.0.0/16")
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/30}`)+network("overlaps", `{cidr: 10.77.0.0/24}`)+pod2("web", "replicas: 1, networks: [{name: blue}]"))
+	waitReady(t, ns, "pod2/web")
+	var pages []string
+	scrape := func(want string) {
+		t.Helper()
+		eventually(t, "the metrics have "+want, func(ctx context.Context) (string, error) {
+			page, err := c.metrics(ctx)
+			if err != nil || !strings.Contains(page, "\n"+want) {
+				return "they do not", err
+			}
+			pages = append(pages, page)
+			return "", nil
+		})
+	}
+	scrape("pod2_address_publish_duration_seconds_count 1\n")
+	run(t, ns, "delete", "pod", "web-0")
+	waitReady(t, ns, "pod2/web")
+	create(t, ns, gatedPod("late", "blue"))
+	waitCondition(t, ns, "network/blue", "AddressesAvailable", "False")
+	scrape("pod2_address_publish_duration_seconds_count 2\n")
+	panels, err := promql.Panels(filepath.Join(root, "artifacts/dashboard/dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	panels = slices.DeleteFunc(panels, func(p promql.Panel) bool { return p.Row == "Data plane" }) // make e2e runs these
+	empty := map[string]bool{"Failing API calls": true}
+	if err := promql.Run(t.Context(), filepath.Join(root, "bin/promtool"), panels, empty, promql.Target{Job: "pod2-controller", Instance: "a", Pages: pages}); err != nil {
+		t.Error(err)
 	}
 }
