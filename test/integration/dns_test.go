@@ -217,7 +217,7 @@ func TestNamesFollowThePod2(t *testing.T) {
 		}
 		return "", err
 	})
-	run(t, ns, "delete", "service/web-blue", "endpointslice/web-blue-0")
+	run(t, ns, "delete", "--ignore-not-found", "service/web-blue", "endpointslice/web-blue-0") // the controller may delete the slice first
 	eventually(t, "both exist again", func(context.Context) (string, error) {
 		_, err := kubectl("-n", ns, "get", "service/web-blue", "endpointslice/web-blue-0")
 		return "", err

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -217,8 +218,13 @@ func refused(t *testing.T, namespace, manifest string, args ...string) string {
 	if err == nil {
 		t.Fatalf("kubectl %s was not refused: %s\n%s", strings.Join(args, " "), out, manifest)
 	}
-	return out
+	return typeOfValue.ReplaceAllString(out, "Invalid value: ")
 }
+
+// typeOfValue is in messages about CEL rules of API servers before 1.36.
+//
+//	spec.gateway: Invalid value: "object": gateway is immutable
+var typeOfValue = regexp.MustCompile(`Invalid value: "(object|array|string|integer)": `)
 
 // addresses returns the published addresses of a namespace's live pods (ungated, neither
 // terminated nor deleted): {"web-0": "blue=10.0.0.2/24 green=..."}.

@@ -58,7 +58,7 @@ var userPages = map[string]page{
 	"docs/how-to/replace-eth0.md":                       {namespace: "replace-eth0"},
 	"docs/how-to/resize-volumes.md":                     {},
 	"docs/how-to/roll-out-and-undo.md":                  {namespace: "roll-out-and-undo"},
-	"docs/how-to/sidecars.md":                           {namespace: "proxies", prepare: func(t *testing.T, _ string) {
+	"docs/how-to/sidecars.md": {namespace: "proxies", prepare: func(t *testing.T, _ string) {
 		needsMutation(t)
 		install(t)
 	}},
