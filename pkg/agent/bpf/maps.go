@@ -232,17 +232,20 @@ func (m *Maps) Read() (t tables.Tables, wires map[netip.Addr]tables.Wire, err er
 // SetPlaces sets many entries, in any order. They are changes of tables.PlaceMap. Two system calls at once share
 // the kernel's work, which is most of the time of a first Sync.
 func (p *Programs) SetPlaces(changes []tables.Change) error {
-	keys, values := make([]placeKey, len(changes)), make([]placeValue, len(changes))
-	for i, c := range changes {
-		keys[i], values[i] = encodeKey(c.Place), encodePlace(c.PlaceValue)
-	}
 	var errs [2]error
 	var calls sync.WaitGroup
 	half := len(changes) / 2
-	for i, part := range [][2]int{{0, half}, {half, len(changes)}} {
-		if from, to := part[0], part[1]; from < to {
-			calls.Go(func() { _, errs[i] = p.maps["places"].BatchUpdate(keys[from:to], values[from:to], nil) })
+	for i, part := range [][]tables.Change{changes[:half], changes[half:]} {
+		if len(part) == 0 {
+			continue
 		}
+		calls.Go(func() {
+			keys, values := make([]placeKey, len(part)), make([]placeValue, len(part))
+			for j := range part {
+				keys[j], values[j] = encodeKey(part[j].Place), encodePlace(part[j].PlaceValue)
+			}
+			_, errs[i] = p.maps["places"].BatchUpdate(keys, values, nil)
+		})
 	}
 	calls.Wait()
 	if err := errors.Join(errs[:]...); err != nil {

@@ -79,39 +79,54 @@ func (b *batch) ordered() []Change {
 	}
 	sorted := make([]ranked, len(b.changes))
 	for i := range b.changes {
-		sorted[i] = rank(b.step(b.changes[i]), &b.changes[i])
+		sorted[i] = b.rank(i)
 	}
-	slices.SortFunc(sorted, compareRanked)
-	changes := make([]Change, len(sorted))
-	for i, r := range sorted {
-		changes[i] = *r.Change
-	}
-	return changes
+	slices.SortFunc(sorted, b.compareRanked)
+	b.arrange(sorted)
+	return b.changes
 }
 
-// ranked is a change and its sort key as two numbers: Diff spends most of its time on sorting if it fills a map.
+// arrange moves the changes to their places in the order, without a copy of all: each is some hundred bytes, and
+// Diff has one for each entry if it fills a map.
+func (b *batch) arrange(sorted []ranked) {
+	for i := range sorted {
+		if sorted[i].from == i {
+			continue
+		}
+		free, moved := i, b.changes[i]
+		for from := sorted[i].from; from != i; from = sorted[free].from {
+			b.changes[free] = b.changes[from]
+			sorted[free].from, free = free, from
+		}
+		b.changes[free], sorted[free].from = moved, free
+	}
+}
+
+// ranked is the sort key of a change as two numbers: Diff spends most of its time on sorting if it fills a map.
 type ranked struct {
 	// group is the step, the map, and the interface or VNI.
 	group, mac uint64
-	*Change
+	from       int // the index of the change
 }
 
-func rank(step int, c *Change) ranked {
-	r := ranked{group: uint64(step)<<40 | uint64(c.Map)<<32 | uint64(c.Port) | uint64(uint32(c.VNI)) | uint64(uint32(c.Place.VNI)), Change: c}
-	for _, b := range c.Place.MAC {
-		r.mac = r.mac<<8 | uint64(b)
+func (b *batch) rank(i int) ranked {
+	c := &b.changes[i]
+	r := ranked{group: uint64(b.step(*c))<<40 | uint64(c.Map)<<32 | uint64(c.Port) | uint64(uint32(c.VNI)) | uint64(uint32(c.Place.VNI)), from: i}
+	for _, digit := range c.Place.MAC {
+		r.mac = r.mac<<8 | uint64(digit)
 	}
 	return r
 }
 
-func compareRanked(a, b ranked) int {
-	if a.group != b.group {
-		return cmp.Compare(a.group, b.group)
+func (b *batch) compareRanked(x, y ranked) int {
+	if x.group != y.group {
+		return cmp.Compare(x.group, y.group)
 	}
-	if a.mac != b.mac {
-		return cmp.Compare(a.mac, b.mac)
+	if x.mac != y.mac {
+		return cmp.Compare(x.mac, y.mac)
 	}
-	return cmp.Or(a.Node.Compare(b.Node), a.Transit.Compare(b.Transit))
+	c, d := &b.changes[x.from], &b.changes[y.from]
+	return cmp.Or(c.Node.Compare(d.Node), c.Transit.Compare(d.Transit))
 }
 
 // Diff returns the changes from the observed to the desired contents, in a safe order.
@@ -167,7 +182,8 @@ func (t Tables) each(f func(Change)) {
 
 // entry returns the change that sets the entry with the key of c, and whether it exists.
 func (t Tables) entry(c Change) (Change, bool) {
-	was, exists := c.key().change(false), false
+	var was Change
+	exists := false
 	switch c.Map {
 	case PortMap:
 		was.PortValue, exists = t.Ports[c.Port]
@@ -179,6 +195,9 @@ func (t Tables) entry(c Change) (Change, bool) {
 		_, exists = t.Nodes[c.Node]
 	case TransitMap:
 		was.TransitValue, exists = t.Transits[c.Transit]
+	}
+	if exists {
+		was.Map, was.Port, was.Place, was.VNI, was.Node, was.Transit = c.Map, c.Port, c.Place, c.VNI, c.Node, c.Transit
 	}
 	return was, exists
 }
