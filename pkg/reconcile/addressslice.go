@@ -19,6 +19,7 @@ import (
 type addressSliceKind struct {
 	*shared
 	throttle, removals *throttle
+	locations          *locations
 }
 
 // locationsEvery is how long the AddressSlices of a Network stay unchanged after a write, on
@@ -34,7 +35,7 @@ const (
 const removalsEvery = 10 * time.Second
 
 func newAddressSliceKind(s *shared) *addressSliceKind {
-	k := &addressSliceKind{s, newThrottle(s.clock, locationsEvery), newThrottle(s.clock, removalsEvery)}
+	k := &addressSliceKind{s, newThrottle(s.clock, locationsEvery), newThrottle(s.clock, removalsEvery), newLocations(s.clock)}
 	k.throttle.burst = locationsBurst
 	return k
 }
@@ -59,37 +60,33 @@ func (r *addressSliceKind) observe(key Key) (state addressslice.State, again tim
 		return state, 0, nil
 	}
 	if state.Network = r.networks.get(key.Namespace, key.Name); state.Network == nil {
+		r.locations.forget(key)
 		return state, 0, nil
 	}
-	hosts, blocks, entries := map[string]string{}, r.blocks.by(byNetwork, key.path()), 0
-	for _, block := range blocks {
-		entries += len(block.Spec.Entries)
-	}
-	state.Locations = make(map[string]string, entries)
-	for _, block := range blocks {
-		if block.Spec.NetworkUID != state.Network.UID {
-			continue
-		}
-		for _, entry := range block.Spec.Entries {
-			pod := r.pods.get(block.Namespace, entry.Pod)
-			if !addressslice.Runs(entry, pod) {
-				continue
-			}
-			host, known := hosts[pod.Spec.NodeName]
-			if !known {
-				if node := r.nodes.get("", pod.Spec.NodeName); node != nil {
-					host = addressslice.HostIP(node)
-				}
-				hosts[pod.Spec.NodeName] = host
-			}
-			if host == "" {
-				state.Unlocated[entry.Address] = true
-			} else {
-				state.Locations[entry.Address] = host
-			}
-		}
-	}
+	known, changed := r.locations.take(key)
+	blocks := slices.DeleteFunc(r.blocks.by(byNetwork, key.path()), func(b *v1.AddressBlock) bool { return b.Spec.NetworkUID != state.Network.UID })
+	known.update(blocks, changed, r.hostOf(key.Namespace))
+	state.Locations, state.Unlocated = known.hosts, known.unlocated
 	return state, 0, nil
+}
+
+// hostOf returns a function for networkHosts.update.
+func (r *addressSliceKind) hostOf(namespace string) func(v1.AddressEntry) (string, bool) {
+	hosts := map[string]string{}
+	return func(entry v1.AddressEntry) (string, bool) {
+		pod := r.pods.get(namespace, entry.Pod)
+		if !addressslice.Runs(entry, pod) {
+			return "", false
+		}
+		host, known := hosts[pod.Spec.NodeName]
+		if !known {
+			if node := r.nodes.get("", pod.Spec.NodeName); node != nil {
+				host = addressslice.HostIP(node)
+			}
+			hosts[pod.Spec.NodeName] = host
+		}
+		return host, true
+	}
 }
 
 // apply makes the writes of the plan.
@@ -169,9 +166,9 @@ func sameOverlay(old, new any) bool {
 		equality.Semantic.DeepEqual(was.Finalizers, is.Finalizers)
 }
 
-// wakeAddressSlices adds the events of Networks, AddressBlocks and pods that concern
+// wakeFrom adds the events of Networks, AddressBlocks and pods that concern
 // AddressSlices.
-func wakeAddressSlices(rows []row) {
+func (r *addressSliceKind) wakeFrom(rows []row) {
 	for i := range rows {
 		switch rows[i].resource {
 		case networksResource:
@@ -181,16 +178,7 @@ func wakeAddressSlices(rows []row) {
 		case blocksResource:
 			rows[i].wakes = append(rows[i].wakes, wake{keys: waking(func(b *v1.AddressBlock) []Key { return keysOf(KindAddressSlice, networkOfBlock(b)) })})
 		case podsResource:
-			rows[i].wakes = append(rows[i].wakes, wake{keys: waking(locatedNetworks), same: sameLocation})
+			rows[i].wakes = append(rows[i].wakes, wake{keys: waking(r.podChanged), same: sameLocation})
 		}
 	}
-}
-
-// A Node wakes the slices of nodes, and those of the Networks of its pods.
-func (s *caches) wokenByNode(node *corev1.Node) []Key {
-	keys := []Key{{KindAddressSlice, addressslice.NodesNamespace, ""}}
-	for _, pod := range s.pods.by(byNode, node.Name) {
-		keys = append(keys, locatedNetworks(pod)...)
-	}
-	return keys
 }

@@ -69,7 +69,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 	if err := r.kinds.multus.definitionKind.watch(); err != nil {
 		return nil, fmt.Errorf("watch whether the cluster has NetworkAttachmentDefinitions: %w", err)
 	}
-	r.rows = newRows(s, r.kinds.network, r.kinds.history, informers)
+	r.rows = newRows(s, r.kinds.network, r.kinds.addressSlice, r.kinds.history, informers)
 	for _, row := range r.rows {
 		if err := row.register(); err != nil {
 			return nil, fmt.Errorf("set up the informer of %s: %w", row.resource, err)
@@ -89,6 +89,7 @@ func (r *Reconciler) Watches() []Watch {
 		}
 	}
 	r.kinds.network.ledgers.feed()
+	r.kinds.addressSlice.locations.feed()
 	return watches
 }
 

@@ -61,7 +61,7 @@ type wake struct {
 
 // newRows returns the table of all watched resources: their indexes, and the keys that
 // they wake.
-func newRows(s *shared, n *networkKind, h *historyKind, i Informers) []row {
+func newRows(s *shared, n *networkKind, a *addressSliceKind, h *historyKind, i Informers) []row {
 	rows := []row{
 		{networksResource, i.Networks.Informer(), cache.Indexers{byWire: index(wire)}, nil, []wake{
 			{keys: waking(s.wokenByNetwork)}, {keys: waking(s.cronTabsOn)}, itself[*v1.Network](KindMultus), {keys: waking(s.othersOnWire), same: sameSpec},
@@ -102,9 +102,9 @@ func newRows(s *shared, n *networkKind, h *historyKind, i Informers) []row {
 	}
 	if i.Nodes != nil {
 		rows = append(rows,
-			row{nodesResource, i.Nodes.Informer(), nil, SlimNode, []wake{{keys: s.onRangesOf, same: sameRanges}, {keys: waking(s.wokenByNode), same: sameAddresses}}, false},
+			row{nodesResource, i.Nodes.Informer(), nil, SlimNode, []wake{{keys: s.onRangesOf, same: sameRanges}, {keys: waking(a.nodeChanged), same: sameAddresses}}, false},
 			row{addressSlicesResource, i.AddressSlices.Informer(), cache.Indexers{bySliced: index(sliced)}, nil, []wake{{keys: waking(func(s *v1.AddressSlice) []Key { return keysOf(KindAddressSlice, sliced(s)) })}}, false})
-		wakeAddressSlices(rows)
+		a.wakeFrom(rows)
 	}
 	if i.Histories != nil {
 		rows = append(rows, row{historiesResource, i.Histories.Informer(), cache.Indexers{byNetwork: index(networksOfHistory)}, nil, []wake{
