@@ -142,7 +142,7 @@ race: cluster-tools ## Run the tests of concurrent code, and some integration te
 	@mkdir -p bin/race
 	CGO_ENABLED=1 go build -race -o bin/race/pod2-controller .
 	POD2_CONTROLLER=$(CURDIR)/bin/race/pod2-controller go test -race -tags=integration -count=1 -timeout=20m ./test/integration \
-		-run 'AtOnce|Killed|SelfHealing|Lease|Uninstall|RollingUpdate'
+		-run 'AtOnce|Killed|SelfHealing|Lease|TestUninstall$$|RollingUpdate'
 
 .PHONY: check-long
 check-long: ## Run the larger worlds, every pair of crashes, every view and an hour of chaos of docs/contributing/reliability.md: for a night, and some GB
