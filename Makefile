@@ -158,8 +158,20 @@ mutants: ## Test the tests: plant each fault of test/mutants and print the harne
 ### Figures
 
 .PHONY: bench
-bench: cluster-tools build ## Compare the controller with those of Kubernetes, and write docs/performance.md (45 minutes on an idle machine with two cores)
-	@test/bench/bench.sh
+bench: cluster-tools build bench-peers ## Compare Pod2 with Kubernetes' own controllers, OpenKruise, whereabouts and Spiderpool, and write docs/performance.md (30 minutes on an idle machine with two cores)
+	@test/bench/bench.sh $(BENCH_FLAGS)
+
+.PHONY: bench-full
+bench-full: cluster-tools build bench-peers ## The same with more contenders, pods and addresses, and with profiles (90 minutes)
+	@test/bench/bench.sh --full $(BENCH_FLAGS)
+
+.PHONY: bench-peers
+bench-peers: bin/.peers ## Build the other projects' programs for make bench from Go modules (ten minutes, once)
+
+bin/.peers: test/bench/peers/build.sh $(wildcard test/bench/peers/*/go.mod test/bench/peers/*/go.sum)
+	@echo "Building OpenKruise, whereabouts and Spiderpool into bin/peers/ from Go modules (ten minutes the first time) ..."
+	@test/bench/peers/build.sh
+	@touch $@
 
 .PHONY: bench-block-sizes
 bench-block-sizes: cluster-tools build ## Measure AddressBlocks of 64, 256 and 1,024 addresses, and write docs/performance/block-sizes.md (15 minutes)

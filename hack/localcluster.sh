@@ -16,6 +16,7 @@
 #   QPS_UNLIMITED=1     for benchmarks: no client-side limits in the components, and no priority and fairness in the API
 #                       server. By default, the controllers of kube-controller-manager write about 20 pods a second.
 #   AUDIT_LOG=FILE      the API server appends its audit log to this file (JSON lines; `down` does not remove it)
+#   AUDIT_POLICY=FILE   the policy for that log; by default hack/localcluster/audit-policy.yaml
 #   KUBELETS=1          for real kubelets, without KWOK. It needs its own network namespace, because the API server
 #                       listens on port 443 of all addresses there, and its certificate names each of them
 set -euo pipefail
@@ -151,7 +152,7 @@ up() {
   if [[ -n ${AUDIT_LOG:-} ]]; then
     audit=$(realpath -m -- "$AUDIT_LOG")
     # The last value of a flag counts; kwokctl's own values come before. The size is in MB. One large file never rotates.
-    options+=(--kube-audit-policy="$module/audit-policy.yaml" --extra-args="kube-apiserver=audit-log-path=$audit"
+    options+=(--kube-audit-policy="${AUDIT_POLICY:-$module/audit-policy.yaml}" --extra-args="kube-apiserver=audit-log-path=$audit"
       --extra-args=kube-apiserver=audit-log-maxsize=4096)
   fi
   if [[ ${KUBELETS:-} == 1 ]]; then

@@ -3,14 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -28,6 +24,9 @@ type bench struct {
 	// controller serves all namespaces. base serves an empty one: its memory is the
 	// memory of a controller without pods.
 	controller, base *measure.Controller
+	kubeconfig       string // of these controllers
+	kruiseKubeconfig string
+	running          []*measure.Process          // programs of the peer that is measured
 	components       map[string]*measure.Process // without the controller, because it is restarted
 	namespaces       int
 	// begun, if not nil, is called when the next pods are requested.
@@ -36,58 +35,47 @@ type bench struct {
 
 // components are the programs that share the cores, by the names of their processes. Only
 // pod2Controller and thisProgram belong to this project.
-var components = []string{apiServer, "etcd", "kube-controller-manager", "kube-scheduler", "kwok-controller", pod2Controller, thisProgram}
+var components = []string{apiServer, "etcd", controllerManager, "kube-scheduler", "kwok-controller", pod2Controller, peerPrograms, thisProgram}
 
 const (
-	apiServer      = "kube-apiserver"
-	pod2Controller = "pod2-controller"
-	thisProgram    = "client and observer"
+	apiServer         = "kube-apiserver"
+	controllerManager = "kube-controller-manager"
+	pod2Controller    = "pod2-controller"
+	peerPrograms      = "programs of the peer"
+	thisProgram       = "client and observer"
 )
 
-func (b *bench) serviceAccountKubeconfig() string {
-	return filepath.Join(b.Dir, "service-account.kubeconfig")
-}
-
-// writeServiceAccountKubeconfig lets the Pod2 controller run as it does when it is installed.
-// The controllers of kube-controller-manager also run as service accounts here. For a user
-// in system:masters, no rights are looked up.
-func (b *bench) writeServiceAccountKubeconfig(ctx context.Context) {
-	day := int64(24 * time.Hour / time.Second)
-	token := measure.Must(b.Kube.CoreV1().ServiceAccounts("pod2-system").CreateToken(ctx, "pod2-controller",
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}, metav1.CreateOptions{}))
-	config := measure.Must(clientcmd.LoadFromFile(b.Kubeconfig()))
-	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	}
-	measure.Check(clientcmd.WriteToFile(*config, b.serviceAccountKubeconfig()))
-}
-
 func (b *bench) startController(ctx context.Context, env []string, args ...string) *measure.Controller {
-	return b.StartController(ctx, b.serviceAccountKubeconfig(), env, args...)
+	return b.StartController(ctx, b.kubeconfig, env, args...)
 }
 
 func (b *bench) findComponents() {
 	b.components = map[string]*measure.Process{thisProgram: measure.Self()}
 	for _, name := range components {
-		if name != pod2Controller && name != thisProgram {
+		if name != pod2Controller && name != peerPrograms && name != thisProgram {
 			b.components[name] = measure.Find(b.Dir, name)
 		}
 	}
 }
 
-// process of a component.
-func (b *bench) process(component string) *measure.Process {
-	if component == pod2Controller {
-		return b.controller.Process
+// processes of a component.
+func (b *bench) processes(component string) []*measure.Process {
+	switch component {
+	case pod2Controller:
+		return []*measure.Process{b.controller.Process}
+	case peerPrograms:
+		return b.running
 	}
-	return b.components[component]
+	return []*measure.Process{b.components[component]}
 }
 
 // computed returns the CPU seconds of each component so far.
 func (b *bench) computed() map[string]float64 {
 	computed := map[string]float64{}
 	for _, name := range components {
-		computed[name] = b.process(name).CPU().Seconds()
+		for _, process := range b.processes(name) {
+			computed[name] += process.CPU().Seconds()
+		}
 	}
 	return computed
 }

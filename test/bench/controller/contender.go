@@ -32,6 +32,7 @@ type contender struct {
 	networks []string
 	workload schema.GroupVersionKind // empty if a client creates the pods
 	spec     map[string]any          // of the workload, without replicas, template and Networks
+	users    []string                // of the controllers, whose writes count
 	updates  bool                    // a rolling update of all pods is measured
 	inPlace  bool                    // a change of only the image recreates no pod
 	scales   bool                    // the cost of scaling to zero is measured
@@ -47,11 +48,25 @@ const (
 	pod2OnOne     = "Pod2 on one Network"
 	pod2OnTwo     = "Pod2 on two Networks"
 	statefulOnOne = "StatefulSet on one Network"
+	cloneSet      = "OpenKruise CloneSet"
+	advanced      = "OpenKruise StatefulSet, Parallel"
+)
+
+const kruiseGroup = "apps.kruise.io"
+
+// Users of the controllers.
+var (
+	pod2User        = measure.ServiceAccountUser("pod2-system", "pod2-controller")
+	deploymentUsers = []string{measure.ServiceAccountUser("kube-system", "deployment-controller"), measure.ServiceAccountUser("kube-system", "replicaset-controller")}
+	kruiseUser      = measure.ServiceAccountUser(kruiseNamespace, "kruise-manager")
+	statefulSetUser = measure.ServiceAccountUser("kube-system", "statefulset-controller")
 )
 
 var (
 	deploymentKind  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	statefulSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
+	cloneSetKind    = schema.GroupVersionKind{Group: kruiseGroup, Version: "v1alpha1", Kind: "CloneSet"}
+	advancedKind    = schema.GroupVersionKind{Group: kruiseGroup, Version: "v1beta1", Kind: "StatefulSet"}
 	pod2Kind        = schema.GroupVersionKind{Group: samplecrdv1.GroupName, Version: "v1", Kind: "Pod2"}
 	labels          = map[string]any{"app": name}
 )
@@ -62,30 +77,42 @@ func contenders() []contender {
 	deploymentSpec := map[string]any{"selector": selector, "strategy": rolling(map[string]any{"maxUnavailable": "25%", "maxSurge": 0})}
 	statefulSpec := map[string]any{"selector": selector, "podManagementPolicy": "Parallel"}
 	pod2Spec := map[string]any{"updateStrategy": rolling(map[string]any{"maxUnavailable": "25%"})}
+	// In place if possible, as the documentation of OpenKruise recommends.
+	cloneSetSpec := map[string]any{"selector": selector, "updateStrategy": map[string]any{"type": "InPlaceIfPossible", "maxUnavailable": "25%"}}
+	advancedSpec := map[string]any{"selector": selector, "podManagementPolicy": "Parallel",
+		"updateStrategy": rolling(map[string]any{"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "25%"})}
 	return []contender{
 		{name: raw},
 		{name: rawTwice},
-		{name: deployment, workload: deploymentKind, spec: deploymentSpec, updates: true, replaces: true},
-		{name: statefulSet, workload: statefulSetKind, spec: statefulSpec, replaces: true},
-		{name: pod2, workload: pod2Kind, spec: pod2Spec, updates: true, inPlace: true, replaces: true},
-		{name: pod2OnOne, networks: []string{"blue"}, workload: pod2Kind, spec: pod2Spec, updates: true, scales: true, replaces: true},
-		{name: pod2OnTwo, networks: []string{"blue", "green"}, workload: pod2Kind, spec: pod2Spec},
-		{name: statefulOnOne, networks: []string{"blue"}, workload: statefulSetKind, spec: statefulSpec},
+		{name: deployment, workload: deploymentKind, spec: deploymentSpec, users: deploymentUsers, updates: true, replaces: true},
+		{name: statefulSet, workload: statefulSetKind, spec: statefulSpec, users: []string{statefulSetUser}, replaces: true},
+		{name: cloneSet, workload: cloneSetKind, spec: cloneSetSpec, users: []string{kruiseUser}, updates: true, inPlace: true, replaces: true},
+		{name: advanced, workload: advancedKind, spec: advancedSpec, users: []string{kruiseUser}, updates: true, inPlace: true, replaces: true},
+		{name: pod2, workload: pod2Kind, spec: pod2Spec, users: []string{pod2User}, updates: true, inPlace: true, replaces: true},
+		{name: pod2OnOne, networks: []string{"blue"}, workload: pod2Kind, spec: pod2Spec, users: []string{pod2User}, updates: true, scales: true, replaces: true},
+		{name: pod2OnTwo, networks: []string{"blue", "green"}, workload: pod2Kind, spec: pod2Spec, users: []string{pod2User}},
+		{name: statefulOnOne, networks: []string{"blue"}, workload: statefulSetKind, spec: statefulSpec, users: []string{statefulSetUser, pod2User}},
 	}
 }
 
 // True if the Pod2 controller creates the pods.
 func (c contender) ours() bool { return c.workload == pod2Kind }
 
+// True if OpenKruise creates the pods.
+func (c contender) kruise() bool { return c.workload.Group == kruiseGroup }
+
 func (c contender) raw() bool { return c.workload.Empty() }
 
 // creator is the component that creates the pods. For a client that creates them itself, it
 // is kube-controller-manager, the only controller that handles them.
 func (c contender) creator() string {
-	if c.ours() {
+	switch {
+	case c.ours():
 		return pod2Controller
+	case c.kruise():
+		return peerPrograms
 	}
-	return "kube-controller-manager"
+	return controllerManager
 }
 
 // podSpec is the same for all contenders.
@@ -97,7 +124,7 @@ func podSpec(image, value string) map[string]any {
 }
 
 func (b *bench) objects(c contender, ns string) dynamic.ResourceInterface {
-	resources := map[string]string{"Deployment": "deployments", "StatefulSet": "statefulsets", "Pod2": "pod2s"}
+	resources := map[string]string{"Deployment": "deployments", "StatefulSet": "statefulsets", "CloneSet": "clonesets", "Pod2": "pod2s"}
 	return b.workloads.Resource(c.workload.GroupVersion().WithResource(resources[c.workload.Kind])).Namespace(ns)
 }
 
@@ -109,6 +136,9 @@ func (b *bench) create(ctx context.Context, c contender, ns string, n int) {
 		return
 	}
 	spec := maps.Clone(c.spec)
+	if spec == nil {
+		spec = map[string]any{}
+	}
 	metadata := map[string]any{"labels": labels}
 	switch {
 	case c.ours():
@@ -165,13 +195,7 @@ const rawGate = "bench.example.com/gate"
 func (b *bench) createRaw(ctx context.Context, ns string, n int, twice bool) {
 	pods := b.Kube.CoreV1().Pods(ns)
 	measure.Parallel(n, func(i int) {
-		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{"app": name}},
-			Spec: corev1.PodSpec{
-				AutomountServiceAccountToken: ptr.To(false),
-				Containers:                   []corev1.Container{{Name: name, Image: image, Env: []corev1.EnvVar{{Name: "VALUE", Value: "1"}}}},
-			},
-		}
+		pod := rawPod(i)
 		if twice {
 			pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: rawGate}}
 		}
@@ -186,6 +210,17 @@ func (b *bench) createRaw(ctx context.Context, ns string, n int, twice bool) {
 		}
 		measure.Must(pods.Update(ctx, made, metav1.UpdateOptions{}))
 	})
+}
+
+// rawPod is the same pod that workloads create.
+func rawPod(i int) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{"app": name}},
+		Spec: corev1.PodSpec{
+			AutomountServiceAccountToken: ptr.To(false),
+			Containers:                   []corev1.Container{{Name: name, Image: image, Env: []corev1.EnvVar{{Name: "VALUE", Value: "1"}}}},
+		},
+	}
 }
 
 func (b *bench) deleteRaw(ctx context.Context, ns string) {

@@ -11,12 +11,17 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// historyWrites is the API server's count of the writes of AddressHistories. The garbage
-// collector deletes them after each lap.
-func (b *bench) historyWrites(ctx context.Context) float64 {
-	return b.server(ctx).Sum("apiserver_request_total", func(l map[string]string) bool {
-		return l["resource"] == "addresshistories" && writing[l["verb"]]
-	})
+// histories is the resource of AddressHistories in the audit log.
+const histories = "addresshistories"
+
+// countHistory returns a function that returns the Pod2 controller's writes of AddressHistories
+// since now. Other counts may begin and end meanwhile.
+func (b *bench) countHistory() func() int {
+	b.Audit.Read()
+	audit := *b.Audit
+	return func() int {
+		return audit.Read().Sum(func(w measure.Write) bool { return w.User == pod2User && w.Resource == histories })
+	}
 }
 
 // waitHistory waits until the newest AddressHistory of each Network of the lap knows the current

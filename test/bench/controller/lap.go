@@ -48,15 +48,18 @@ func (b *bench) measureAll(ctx context.Context) {
 						if whole {
 							b.waitHistory(ctx, l)
 						}
-						history := b.historyWrites(ctx)
+						history := b.countHistory()
 						b.scaleToZero(ctx, l)
 						if whole {
 							b.waitHistory(ctx, l)
-							l.Add((b.historyWrites(ctx)-history)/float64(n), "history")
+							l.Add(float64(history())/float64(n), "history")
 						}
 					}
 				}))
 			}
+		}
+		if b.Addresses > 0 && b.Variant == "" {
+			b.addresses(ctx, round, b.Addresses)
 		}
 	}
 	if b.Large == 0 {
@@ -103,6 +106,9 @@ func (b *bench) lap(ctx context.Context, c contender, n int, more func(*lap)) *l
 
 func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	c := l.contender
+	if c.kruise() {
+		defer b.startKruise(ctx, c)()
+	}
 	l.namespace = b.newNamespace(ctx)
 	for i, network := range c.networks {
 		b.newNetwork(ctx, l.namespace, network, i)
@@ -111,7 +117,7 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	defer l.pods.Stop()
 	b.waitQuiet(ctx)
 
-	creator := b.process(c.creator())
+	creator := b.processes(c.creator())[0]
 	creator.ResetPeak()
 	computed := b.computed()
 	made := b.counting(ctx, l)

@@ -26,6 +26,7 @@ type options struct {
 	Rounds    int
 	sizes     []int
 	Large     int // pods of the largest run; 0 skips it
+	Addresses int // addresses that each allocator hands out in a round; 0 skips them
 	Deletions int // pods that each round deletes, to measure their replacement
 	only      *regexp.Regexp
 	Idle      time.Duration
@@ -37,7 +38,7 @@ type options struct {
 }
 
 func main() {
-	o := options{Rounds: 3, sizes: []int{500, 2000}, Large: 5000, Deletions: 70, Idle: time.Minute}
+	o := options{Rounds: 3, sizes: []int{500, 2000}, Large: 5000, Addresses: 300, Deletions: 70, Idle: time.Minute}
 	flag.StringVar(&o.root, "root", ".", "the checkout, with bin/ built")
 	flag.StringVar(&o.out, "out", "docs", "directory for performance.md and performance/*.svg")
 	flag.StringVar(&o.benchmarks, "benchmarks", "", "a file with the output of go test -bench")
@@ -45,13 +46,14 @@ func main() {
 	begin := flag.Int64("begin", time.Now().Unix(), "start of the whole run, in seconds since 1970")
 	only := flag.String("only", "", "measure only contenders whose names match this regular expression; the page shows the others as not measured")
 	flag.IntVar(&o.Large, "large", o.Large, "number of pods of the last run, with two contenders; 0 skips it")
+	flag.IntVar(&o.Addresses, "addresses", o.Addresses, "number of addresses that each allocator hands out in a round; 0 skips them")
 	flag.IntVar(&o.Rounds, "rounds", o.Rounds, "number of runs of each contender at each size")
 	flag.StringVar(&o.Variant, "variant", "", "name of this checkout: only create and delete pods, and add one row with this name to --rows")
 	flag.StringVar(&o.rows, "rows", "", "file for the row of --variant")
 	quick := flag.Bool("quick", false, "one round of 60 pods, only to check that the benchmark works")
 	flag.Parse()
 	if *quick {
-		o.Rounds, o.sizes, o.Large, o.Deletions, o.Idle = 1, []int{60}, 120, 10, 5*time.Second
+		o.Rounds, o.sizes, o.Large, o.Addresses, o.Deletions, o.Idle = 1, []int{60}, 120, 40, 10, 5*time.Second
 	}
 	measure.Main(func(ctx context.Context) {
 		o.only = measure.Must(regexp.Compile(*only))
@@ -74,7 +76,10 @@ func run(ctx context.Context, o options, begin time.Time) {
 	defer b.Stop(ctx)
 	b.workloads = measure.Must(dynamic.NewForConfig(b.Config))
 	b.findComponents()
-	b.writeServiceAccountKubeconfig(ctx)
+	b.kubeconfig = b.ServiceAccountKubeconfig(ctx, "pod2-system", "pod2-controller")
+	b.findPeers(ctx)
+	b.installKruise(ctx)
+	b.installWhereabouts(ctx)
 	b.base = b.startController(ctx, nil, "--namespace="+b.newNamespace(ctx))
 	defer b.base.Stop()
 	b.controller = b.startController(ctx, nil)

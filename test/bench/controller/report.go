@@ -20,6 +20,7 @@ type report struct {
 	Machine string
 	Took    time.Duration
 	Tables  string // of benchstat
+	Peers   []peer
 	laps    []*lap
 }
 

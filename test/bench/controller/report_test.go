@@ -71,17 +71,17 @@ func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
 	for _, target := range r.Targets()[:11] {
 		fmt.Fprintf(&got, "%s: %g\n", target.Name, target.Measured.Median)
 	}
-	want := `Pod2: all exist, relative to Deployment: 4
-Pod2: all Ready, relative to Deployment: 4
-Pod2: all Ready, relative to the raw client: 16
-Pod2 on one Network: all Ready, relative to Deployment: 8
-Pod2 on one Network: all Ready, relative to the raw client with the same two writes: 16
-Pod2 on one Network: API writes for each pod created: 6
-Pod2 on one Network: API writes for each pod deleted: 12
-Pod2 on one Network: API writes of AddressHistories for each pod deleted and created again: 30
-Pod2: replacement p99, relative to the ReplicaSet controller: 1.6666666666666667
-Pod2 on one Network: replacement p99, relative to the ReplicaSet controller: 2
-Pod2: API writes for each pod updated in place: 15
+	want := `Pod2: all exist, relative to Deployment: 16
+Pod2: all Ready, relative to Deployment: 16
+Pod2: all Ready, relative to the raw client: 64
+Pod2 on one Network: all Ready, relative to Deployment: 32
+Pod2 on one Network: all Ready, relative to the raw client with the same two writes: 64
+Pod2 on one Network: API writes for each pod created: 8
+Pod2 on one Network: API writes for each pod deleted: 16
+Pod2 on one Network: API writes of AddressHistories for each pod deleted and created again: 40
+Pod2: replacement p99, relative to the ReplicaSet controller: 2.3333333333333335
+Pod2 on one Network: replacement p99, relative to the ReplicaSet controller: 2.6666666666666665
+Pod2: API writes for each pod updated in place: 21
 `
 	if got.String() != want {
 		t.Errorf("got:\n%swant:\n%s", got.String(), want)

@@ -3,9 +3,8 @@ package main
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod2/pod2/test/bench/measure"
 )
@@ -36,44 +35,40 @@ func (b *bench) server(ctx context.Context) measure.Metrics {
 
 var writing = map[string]bool{"POST": true, "PUT": true, "PATCH": true, "APPLY": true, "DELETE": true, "DELETECOLLECTION": true}
 
-// The API server's count of the writes that only the Pod2 controller makes for a Pod2, with
-// its events. It includes deletions of the controller's own kinds, but not of pods,
-// because KWOK deletes pods too. The kubelet and the scheduler write status and binding.
-func (b *bench) ours(ctx context.Context, ns string) float64 {
-	count := b.server(ctx).Sum("apiserver_request_total", func(l map[string]string) bool {
-		switch l["resource"] {
-		case "pods":
-			return l["subresource"] == "" && (l["verb"] == "POST" || l["verb"] == "PATCH")
-		case "addressblocks", "addressslices", "addresshistories", "controllerrevisions", "services", "endpointslices":
-			return writing[l["verb"]]
-		case "networks", "pod2s":
-			return writing[l["verb"]] && l["subresource"] == "status"
-		}
-		return false
-	})
-	for _, e := range measure.Must(b.Kube.CoreV1().Events(ns).List(ctx, metav1.ListOptions{})).Items {
-		if e.Source.Component == "pod2-controller" {
-			count += float64(e.Count)
-		}
+// verbs of the audit log, by the method of HTTP.
+var verbs = map[string][]string{"POST": {"create"}, "PUT": {"update"}, "PATCH": {"patch"}, "DELETE": {"delete", "deletecollection"}}
+
+// countWrites returns a function that returns the writes of these users since now, without those
+// of AddressHistories.
+func (b *bench) countWrites(users ...string) func() int {
+	b.Audit.Read()
+	return func() int {
+		return b.Audit.Read().Sum(func(w measure.Write) bool { return slices.Contains(users, w.User) && w.Resource != histories })
 	}
-	return count
 }
 
-// counting returns a function that adds the controller's writes since now to the lap, for
-// each pod, without those of AddressHistories, which come later. It also adds the difference between the client's and the API server's counts.
-// That difference leaves out DELETE, of which the API server's count has only a part.
+// counting returns a function that adds the writes of the contender's controllers since now to
+// the lap, for each pod, without those of AddressHistories, which come later. It also adds the
+// difference between the API server's count of the Pod2 controller's writes and the controller's
+// own.
 func (b *bench) counting(ctx context.Context, l *lap) func(what string) {
-	before, server, history := requests(ctx, b.controller), b.ours(ctx, l.namespace), b.historyWrites(ctx)
+	b.Audit.Read()
+	before := requests(ctx, b.controller)
 	return func(what string) {
-		after, now := requests(ctx, b.controller), b.ours(ctx, l.namespace)
-		made := func(kind string) float64 { return after[kind] - before[kind] }
-		for _, kind := range methods {
-			l.Add(made(kind)/float64(l.n), what, kind)
+		writes, after := b.Audit.Read(), requests(ctx, b.controller)
+		if users := l.contender.users; len(users) > 0 {
+			all := 0
+			for _, method := range methods {
+				made := writes.Sum(func(w measure.Write) bool {
+					return slices.Contains(users, w.User) && slices.Contains(verbs[method], w.Verb) && w.Resource != histories
+				})
+				l.Add(float64(made)/float64(l.n), what, method)
+				all += made
+			}
+			l.Add(float64(all)/float64(l.n), what, "writes")
 		}
-		l.Add((made("writes")-b.historyWrites(ctx)+history)/float64(l.n), what, "writes")
-		if l.contender.ours() {
-			l.unexplained += math.Abs(made("writes") - made("DELETE") - (now - server))
-		}
+		ours := writes.Sum(func(w measure.Write) bool { return w.User == pod2User })
+		l.unexplained += math.Abs(after["writes"] - before["writes"] - float64(ours))
 	}
 }
 

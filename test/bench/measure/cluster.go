@@ -25,6 +25,7 @@ import (
 // Cluster is the local control plane, with clients that have no rate limits.
 type Cluster struct {
 	Root, Dir string // directories: of the checkout, with bin/ built; of the cluster
+	Audit     *Audit // of writes by service accounts
 	Config    *rest.Config
 	Kube      kubernetes.Interface
 	Sample    versioned.Interface
@@ -32,13 +33,14 @@ type Cluster struct {
 
 // StartCluster with so many KWOK nodes, and apply these files of the checkout.
 func StartCluster(ctx context.Context, root, dir string, nodes int, files ...string) *Cluster {
-	c := &Cluster{Root: root, Dir: dir}
-	c.run(ctx, []string{"NODES=" + strconv.Itoa(nodes), "QPS_UNLIMITED=1"}, "hack/localcluster.sh", "up", dir)
+	c := &Cluster{Root: root, Dir: dir, Audit: &Audit{path: filepath.Join(dir, "audit.log")}}
+	c.run(ctx, []string{"NODES=" + strconv.Itoa(nodes), "QPS_UNLIMITED=1", "AUDIT_LOG=" + c.Audit.path,
+		"AUDIT_POLICY=" + filepath.Join(root, "test/bench/audit-policy.yaml")}, "hack/localcluster.sh", "up", dir)
 	err := Try(func() {
 		for _, file := range files {
-			c.kubectl(ctx, "apply", "-f", file)
+			c.Kubectl(ctx, "apply", "-f", file)
 		}
-		c.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", "crd/")
+		c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", "crd/")
 		c.Config = Must(clientcmd.BuildConfigFromFlags("", c.Kubeconfig()))
 		c.Config.QPS = -1
 		c.Sample = Must(versioned.NewForConfig(c.Config))
@@ -56,8 +58,8 @@ func StartCluster(ctx context.Context, root, dir string, nodes int, files ...str
 // Kubeconfig of a user with all rights.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
 
-// kubectl of the checkout.
-func (c *Cluster) kubectl(ctx context.Context, args ...string) {
+// Kubectl of the checkout.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) {
 	c.run(ctx, nil, "bin/kubectl", append([]string{"--kubeconfig=" + c.Kubeconfig()}, args...)...)
 }
 
@@ -83,8 +85,8 @@ type Controller struct {
 
 // StartController returns once the controller is ready, with full caches.
 func (c *Cluster) StartController(ctx context.Context, kubeconfig string, env []string, args ...string) *Controller {
-	health := freePort(ctx)
-	p := &Controller{address: "http://" + freePort(ctx), Started: time.Now()}
+	health := FreePort(ctx)
+	p := &Controller{address: "http://" + FreePort(ctx), Started: time.Now()}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(c.Root, "bin/pod2-controller"), append([]string{"--kubeconfig=" + kubeconfig,
 		"--metrics-bind-address=" + strings.TrimPrefix(p.address, "http://"), "--health-probe-bind-address=" + health, "--profiling"}, args...)...)
 	cmd.Env = append(os.Environ(), env...)
@@ -116,8 +118,8 @@ func (p *Controller) Fetch(ctx context.Context, path string) []byte {
 	return Must(Fetch(ctx, http.DefaultClient, p.address+path))
 }
 
-// freePort is the host:port of a port that was free a moment ago.
-func freePort(ctx context.Context) string {
+// FreePort is the host:port of a port that was free a moment ago.
+func FreePort(ctx context.Context) string {
 	l := Must(new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"))
 	defer l.Close()
 	return l.Addr().String()
