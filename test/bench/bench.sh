@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Measures everything in docs/performance.md, and writes that page and its plots anew. It takes about 45 minutes on an idle
-# machine with two cores. --quick takes some minutes and writes nothing; it is for changes of test/bench itself.
+# Measures everything in docs/performance.md, and writes that page and its plots anew. It takes about 30 minutes on an idle
+# machine with two cores, and with --full 90. --quick takes some minutes and writes nothing; it is for changes of test/bench
+# itself. All other arguments are flags of test/bench/controller. The programs of other projects come from make bench-peers.
 # --block-sizes writes docs/performance/block-sizes.md, from three controllers with AddressBlocks of different sizes.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
@@ -10,7 +11,7 @@ trap 'rm -rf -- "$out"' EXIT
 module=test/bench
 
 if [[ ${1:-} == --quick ]]; then
-  go run -C "$module" ./controller --root="$PWD" --out="$out" --quick
+  go run -C "$module" ./controller --root="$PWD" --out="$out" "$@"
   exit
 fi
 if [[ ${1:-} == --block-sizes ]]; then
@@ -33,18 +34,23 @@ EOF
     sed -i "s/^const blockBits = .*/const blockBits = $bits/" "$out/pkg/ipam/block.go"
     sed -i "s/maxItems: 256/maxItems: $((1 << bits))/" "$out/crd/samplecrd.k8s.io_addressblocks.yaml"
     (cd "$out" && CGO_ENABLED=0 go build -trimpath -o bin/pod2-controller .)
-    go run -C "$module" ./controller --root="$out" --only='^Pod2 on one Network$' --large=0 --variant=$((1 << bits)) --rows="$out/rows"
+    go run -C "$module" ./controller --root="$out" --only='^Pod2 on one Network$' --sizes=500,2000 --large= --addresses=0 --variant=$((1 << bits)) --rows="$out/rows"
   done
   mkdir -p docs/performance
   cp "$out/rows" docs/performance/block-sizes.md
   tail -n 5 "$out/rows"
   exit
 fi
+count=3
+if [[ ${1:-} == --full ]]; then
+  count=6
+  set -- --sizes=500,2000 --addresses=1000 "$@"
+fi
 begin=$(date +%s)
-go test -run='^$' -bench=. -benchtime=0.3s -count=6 ./pkg/network ./pkg/pod2 ./pkg/reconcile >"$out/benchmarks"
+go test -run='^$' -bench=. -benchtime=0.3s -count="$count" ./pkg/network ./pkg/pod2 ./pkg/reconcile >"$out/benchmarks"
 go build -C "$module" -o "$out/benchstat" golang.org/x/perf/cmd/benchstat
 # The cost of a decision, relative to the same decision with ten. A mean over different decisions would be meaningless.
 for size in bound replicas; do
   (cd -- "$out" && ./benchstat -ignore=pkg -col="/$size" -filter="/$size:/./" benchmarks | grep -v '^geomean')
 done >"$out/table"
-go run -C "$module" ./controller --root="$PWD" --out="$PWD/docs" --begin="$begin" --benchmarks="$out/benchmarks" --benchmark-tables="$out/table"
+go run -C "$module" ./controller --root="$PWD" --out="$PWD/docs" --begin="$begin" --benchmarks="$out/benchmarks" --benchmark-tables="$out/table" "$@"

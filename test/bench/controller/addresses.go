@@ -39,7 +39,7 @@ const (
 )
 
 func allocators() []allocator {
-	return []allocator{whereabouts(false), whereabouts(true)}
+	return []allocator{whereabouts(false), whereabouts(true), spiderpool()}
 }
 
 // addresses measures each allocator, and Pod2, with n pods, sixteen calls at once.
@@ -123,7 +123,7 @@ func (b *bench) addAllocated(part measure.Results, n int, took, own time.Duratio
 	for name, seconds := range b.computed() {
 		all += seconds - before[name]
 	}
-	part.Add(all, "CPU")
+	part.Add(all/float64(n), "CPU")
 }
 
 // tries is how often a call is repeated. A kubelet repeats it until it succeeds.

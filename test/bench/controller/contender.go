@@ -37,6 +37,7 @@ type contender struct {
 	inPlace  bool                    // a change of only the image recreates no pod
 	scales   bool                    // the cost of scaling to zero is measured
 	replaces bool                    // a deleted pod is replaced
+	full     bool                    // only --full measures it
 }
 
 const (
@@ -90,8 +91,8 @@ func contenders() []contender {
 		{name: advanced, workload: advancedKind, spec: advancedSpec, users: []string{kruiseUser}, updates: true, inPlace: true, replaces: true},
 		{name: pod2, workload: pod2Kind, spec: pod2Spec, users: []string{pod2User}, updates: true, inPlace: true, replaces: true},
 		{name: pod2OnOne, networks: []string{"blue"}, workload: pod2Kind, spec: pod2Spec, users: []string{pod2User}, updates: true, scales: true, replaces: true},
-		{name: pod2OnTwo, networks: []string{"blue", "green"}, workload: pod2Kind, spec: pod2Spec, users: []string{pod2User}},
-		{name: statefulOnOne, networks: []string{"blue"}, workload: statefulSetKind, spec: statefulSpec, users: []string{statefulSetUser, pod2User}},
+		{name: pod2OnTwo, full: true, networks: []string{"blue", "green"}, workload: pod2Kind, spec: pod2Spec, users: []string{pod2User}},
+		{name: statefulOnOne, full: true, networks: []string{"blue"}, workload: statefulSetKind, spec: statefulSpec, users: []string{statefulSetUser, pod2User}},
 	}
 }
 

@@ -27,10 +27,10 @@ type lap struct {
 }
 
 func (b *bench) measureAll(ctx context.Context) {
-	all := slices.DeleteFunc(contenders(), func(c contender) bool { return !b.only.MatchString(c.name) })
+	all := b.chosen()
 	fmt.Fprintln(os.Stderr, "Warming up ...")
 	for _, c := range all {
-		b.lap(ctx, c, b.sizes[0]/4, nil)
+		b.lap(ctx, c, max(1, b.sizes[0]/10), nil)
 	}
 	for round := range b.Rounds {
 		for _, n := range b.sizes {
@@ -38,10 +38,10 @@ func (b *bench) measureAll(ctx context.Context) {
 				c := all[turn(i, round, len(all))]
 				b.keep(b.lap(ctx, c, n, func(l *lap) {
 					whole := b.Variant == "" && n == b.N()
-					if whole && round == 0 {
+					if whole && round == 0 && (b.Full || len(c.networks) == 0) {
 						b.update(ctx, l)
 					}
-					if whole && c.replaces {
+					if whole && c.replaces && (round == 0 || b.Full) {
 						b.replace(ctx, l)
 					}
 					if c.scales && round == 0 {
@@ -49,7 +49,7 @@ func (b *bench) measureAll(ctx context.Context) {
 							b.waitHistory(ctx, l)
 						}
 						history := b.countHistory()
-						b.scaleToZero(ctx, l)
+						b.scaleToZero(ctx, l, true)
 						if whole {
 							b.waitHistory(ctx, l)
 							l.Add(float64(history())/float64(n), "history")
@@ -62,22 +62,29 @@ func (b *bench) measureAll(ctx context.Context) {
 			b.addresses(ctx, round, b.Addresses)
 		}
 	}
-	if b.Large == 0 {
-		return
+	if b.Full {
+		b.profileLaps(ctx)
 	}
-	b.profileLaps(ctx)
-	for _, c := range all {
-		switch c.name {
-		case deployment:
-			b.keep(b.lap(ctx, c, b.Large, nil))
-		case pod2OnOne:
-			b.keep(b.lap(ctx, c, b.Large, func(l *lap) {
-				b.waitHistory(ctx, l) // its last write comes a minute after pods started
-				b.stand(ctx)
-				b.scaleToZero(ctx, l)
-			}))
+	for _, n := range b.larges {
+		for _, c := range all {
+			if c.name == pod2OnOne {
+				b.keep(b.lap(ctx, c, n, func(l *lap) {
+					if n == b.Large() {
+						b.waitHistory(ctx, l) // its last write comes a minute after pods started
+						b.stand(ctx)
+					}
+					b.scaleToZero(ctx, l, false)
+				}))
+			}
 		}
 	}
+}
+
+// chosen contenders.
+func (b *bench) chosen() []contender {
+	return slices.DeleteFunc(contenders(), func(c contender) bool {
+		return !b.only.MatchString(c.name) || c.full && !b.Full && b.Variant == ""
+	})
 }
 
 func (b *bench) keep(l *lap) {
@@ -140,10 +147,12 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	if more != nil {
 		more(l)
 	}
-	end := time.Now()
+	end, had := time.Now(), l.pods.Now().Exist
 	b.delete(ctx, c, l.namespace)
 	l.waitGone(ctx)
-	l.Add(l.pods.First(end, gone).Seconds(), "gone")
+	if had > 0 {
+		l.Add(l.pods.First(end, gone).Seconds(), "gone")
+	}
 }
 
 func (l *lap) up(p measure.Point) bool { return p.Exist == l.n && p.Ready == l.n }
@@ -154,14 +163,18 @@ func (l *lap) waitGone(ctx context.Context) { l.pods.Wait(ctx, "all pods are gon
 
 func gone(p measure.Point) bool { return p.Exist == 0 }
 
-// scaleToZero counts the controller's writes until all pods are gone. Then it creates the
-// pods again, so every contender's pods are in the same state when they are deleted.
-func (b *bench) scaleToZero(ctx context.Context, l *lap) {
-	made := b.counting(ctx, l)
+// scaleToZero counts the controller's writes until all pods are gone. With again, it then creates
+// the pods again, so every contender's pods are in the same state when they are deleted.
+func (b *bench) scaleToZero(ctx context.Context, l *lap, again bool) {
+	made, begin := b.counting(ctx, l), time.Now()
 	b.patch(ctx, l.contender, l.namespace, map[string]any{"replicas": 0})
 	l.waitGone(ctx)
+	l.Add(l.pods.First(begin, gone).Seconds(), "scaled to zero")
 	b.waitQuiet(ctx)
 	made("deleted")
+	if !again {
+		return
+	}
 	b.patch(ctx, l.contender, l.namespace, map[string]any{"replicas": l.n})
 	l.waitReady(ctx)
 	b.waitQuiet(ctx)
@@ -180,9 +193,17 @@ func (b *bench) update(ctx context.Context, l *lap) {
 		change(image, "recreated")
 	}
 	if l.contender.inPlace {
-		made := b.counting(ctx, l)
+		made, computed := b.counting(ctx, l), b.computed()
 		change(other, "in place")
 		made("updated")
+		all := 0.0
+		for name, seconds := range b.computed() {
+			all += seconds - computed[name]
+			if name == l.contender.creator() {
+				l.Add(seconds-computed[name], "updated", "CPU")
+			}
+		}
+		l.Add(all, "updated", "CPU of all")
 	}
 }
 

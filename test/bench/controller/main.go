@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/perf/benchfmt"
@@ -25,27 +27,30 @@ type options struct {
 	root, out string
 	Rounds    int
 	sizes     []int
-	Large     int // pods of the largest run; 0 skips it
-	Addresses int // addresses that each allocator hands out in a round; 0 skips them
-	Deletions int // pods that each round deletes, to measure their replacement
+	larges    []int // sizes of one Pod2 on one Network, without other contenders
+	Addresses int   // addresses that each allocator hands out in a round; 0 skips them
+	Deletions int   // pods that each round deletes, to measure their replacement
 	only      *regexp.Regexp
 	Idle      time.Duration
 	// Variant is a name for the controller in this checkout. If it is set, a row is added to the
 	// file rows, and no page is written.
 	Variant, rows string
+	Full          bool
 	// benchmarkTables is a file of benchstat for the page; benchmarks is the output of go test.
 	benchmarkTables, benchmarks string
 }
 
 func main() {
-	o := options{Rounds: 3, sizes: []int{500, 2000}, Large: 5000, Addresses: 300, Deletions: 70, Idle: time.Minute}
+	o := options{Rounds: 3, Addresses: 100, Deletions: 70, Idle: 30 * time.Second}
 	flag.StringVar(&o.root, "root", ".", "the checkout, with bin/ built")
 	flag.StringVar(&o.out, "out", "docs", "directory for performance.md and performance/*.svg")
 	flag.StringVar(&o.benchmarks, "benchmarks", "", "a file with the output of go test -bench")
 	flag.StringVar(&o.benchmarkTables, "benchmark-tables", "", "a file with benchstat's tables of these benchmarks, for the page")
 	begin := flag.Int64("begin", time.Now().Unix(), "start of the whole run, in seconds since 1970")
 	only := flag.String("only", "", "measure only contenders whose names match this regular expression; the page shows the others as not measured")
-	flag.IntVar(&o.Large, "large", o.Large, "number of pods of the last run, with two contenders; 0 skips it")
+	sizes := flag.String("sizes", "1000", "numbers of pods, separated by commas; targets are for the last")
+	larges := flag.String("large", "2500,10000", "larger numbers of pods, separated by commas, for one contender and one round; empty skips them")
+	flag.BoolVar(&o.Full, "full", false, "also measure the contenders that only this project has, and profiles")
 	flag.IntVar(&o.Addresses, "addresses", o.Addresses, "number of addresses that each allocator hands out in a round; 0 skips them")
 	flag.IntVar(&o.Rounds, "rounds", o.Rounds, "number of runs of each contender at each size")
 	flag.StringVar(&o.Variant, "variant", "", "name of this checkout: only create and delete pods, and add one row with this name to --rows")
@@ -53,13 +58,24 @@ func main() {
 	quick := flag.Bool("quick", false, "one round of 60 pods, only to check that the benchmark works")
 	flag.Parse()
 	if *quick {
-		o.Rounds, o.sizes, o.Large, o.Addresses, o.Deletions, o.Idle = 1, []int{60}, 120, 40, 10, 5*time.Second
+		o.Rounds, *sizes, *larges, o.Addresses, o.Deletions, o.Idle = 1, "60", "120", 40, 10, 5*time.Second
 	}
 	measure.Main(func(ctx context.Context) {
+		o.sizes, o.larges = numbers(*sizes), numbers(*larges)
 		o.only = measure.Must(regexp.Compile(*only))
 		o.root = measure.Must(filepath.Abs(o.root))
 		run(ctx, o, time.Unix(*begin, 0))
 	})
+}
+
+// numbers in a list that is separated by commas.
+func numbers(list string) (all []int) {
+	for _, number := range strings.Split(list, ",") {
+		if number != "" {
+			all = append(all, measure.Must(strconv.Atoi(number)))
+		}
+	}
+	return all
 }
 
 //go:embed page.md
@@ -77,9 +93,11 @@ func run(ctx context.Context, o options, begin time.Time) {
 	b.workloads = measure.Must(dynamic.NewForConfig(b.Config))
 	b.findComponents()
 	b.kubeconfig = b.ServiceAccountKubeconfig(ctx, "pod2-system", "pod2-controller")
-	b.findPeers(ctx)
-	b.installKruise(ctx)
-	b.installWhereabouts(ctx)
+	if o.Variant == "" {
+		b.findPeers(ctx)
+		b.installKruise(ctx)
+		b.installWhereabouts(ctx)
+	}
 	b.base = b.startController(ctx, nil, "--namespace="+b.newNamespace(ctx))
 	defer b.base.Stop()
 	b.controller = b.startController(ctx, nil)
@@ -94,9 +112,7 @@ func run(ctx context.Context, o options, begin time.Time) {
 	measure.Check(os.MkdirAll(filepath.Join(o.out, "performance"), 0o755))
 	path := filepath.Join(o.out, "performance.md")
 	measure.Check(os.WriteFile(path, []byte(measure.Render(page, "", &b.report)), 0o644))
-	for _, n := range b.Plots() {
-		plotRuns(filepath.Join(o.out, "performance", fmt.Sprintf("pods-%d.svg", n)), b.middle(n))
-	}
+	b.plot(filepath.Join(o.out, "performance"))
 	fmt.Println("\nWritten:", path)
 }
 

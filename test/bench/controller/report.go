@@ -27,8 +27,16 @@ type report struct {
 // N is the largest number of pods that all contenders have.
 func (r *report) N() int { return r.sizes[len(r.sizes)-1] }
 
+// Large is the largest number of pods that one contender has; 0 if there is none.
+func (r *report) Large() int {
+	if len(r.larges) == 0 {
+		return 0
+	}
+	return slices.Max(r.larges)
+}
+
 // Nodes of the cluster.
-func (r *report) Nodes() int { return max(r.Large, r.N())/podsPerNode + 3 }
+func (r *report) Nodes() int { return max(r.Large(), r.N())/podsPerNode + 3 }
 
 // Quiet is how long the cluster is without writes before a lap.
 func (r *report) Quiet() time.Duration { return quiet }
@@ -47,7 +55,7 @@ type row struct {
 
 // Rows of all measured contenders.
 func (r *report) Rows() (rows []row) {
-	for _, n := range append(slices.Clone(r.sizes), r.Large) {
+	for _, n := range append(slices.Clone(r.sizes), r.larges...) {
 		for _, c := range contenders() {
 			if r.Count(c.name, n, "ready") > 0 {
 				rows = append(rows, row{c.name, n})
@@ -55,6 +63,41 @@ func (r *report) Rows() (rows []row) {
 		}
 	}
 	return rows
+}
+
+// Allocators that were measured.
+func (r *report) Allocators() (names []string) {
+	all := []string{pod2All, pod2Each}
+	for _, a := range allocators() {
+		all = append(all, a.name)
+	}
+	for _, name := range all {
+		if r.Count("addresses", name, "per second") > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Call has p50 and p99 of an allocator's calls over all rounds.
+func (r *report) Call(allocator string) string {
+	if r.Count("addresses", allocator, "call, ms") == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f, %.0f", r.Percentile(50, "addresses", allocator, "call, ms"), r.Percentile(99, "addresses", allocator, "call, ms"))
+}
+
+// Failures of an allocator's calls, in all rounds.
+func (r *report) Failures(allocator string) string {
+	failures := r.Results[fmt.Sprint("addresses ", allocator, " failures")]
+	if len(failures) == 0 {
+		return "-"
+	}
+	all := 0.0
+	for _, of := range failures {
+		all += of
+	}
+	return fmt.Sprintf("%.0f of %.0f", all, all+float64(len(failures)))
 }
 
 // Replaced has p50 and p99 over all rounds.

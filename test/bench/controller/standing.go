@@ -30,7 +30,7 @@ func (b *bench) stand(ctx context.Context) {
 	base, live := heap(ctx, b.base), heap(ctx, c)
 	b.Add(base/(1<<20), "standing", "base, MiB")
 	b.Add(live/(1<<20), "standing", "heap, MiB")
-	perPod := func(bytes float64) float64 { return bytes / 1024 / float64(b.Large) }
+	perPod := func(bytes float64) float64 { return bytes / 1024 / float64(b.Large()) }
 	b.Add(perPod(base), "heap", "base")
 	b.Add(perPod(live-base), "heap", "a pod")
 	shares := share(profileOf(ctx, c, "/debug/pprof/heap?gc=1"), heapAreas)
