@@ -151,7 +151,11 @@ func (b *bench) create(ctx context.Context, c contender, ns string, n int) {
 	case len(c.networks) > 0: // only the annotation: a policy adds the scheduling gate and the label
 		metadata["annotations"] = map[string]any{samplecrdv1.NetworksAnnotation: c.networks[0]}
 	}
-	spec["replicas"], spec["template"] = n, map[string]any{"metadata": metadata, "spec": podSpec(image, "1")}
+	pod := podSpec(image, "1")
+	if c.workload == advancedKind { // a webhook demands it of a StatefulSet that updates in place
+		pod["readinessGates"] = []any{map[string]any{"conditionType": "InPlaceUpdateReady"}}
+	}
+	spec["replicas"], spec["template"] = n, map[string]any{"metadata": metadata, "spec": pod}
 	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}, "spec": spec}}
 	object.SetGroupVersionKind(c.workload)
 	measure.Must(b.objects(c, ns).Create(ctx, object, metav1.CreateOptions{}))

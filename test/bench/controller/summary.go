@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// Summary is what a reader learns who reads nothing else: three sentences.
+// Summary has the three sentences for readers in a hurry.
 func (r *report) Summary() []string {
 	number := func(format, contender string, of ...any) string {
 		return r.Number(format, append([]any{contender, r.N()}, of...)...)

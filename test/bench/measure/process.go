@@ -42,11 +42,17 @@ func Start(cmd *exec.Cmd, log string) *Process {
 	return &Process{Proc: Must(procfs.NewProc(cmd.Process.Pid)), cmd: cmd}
 }
 
+// grace is how long a process may take to stop. Some ignore the signal.
+const grace = 5 * time.Second
+
 // Stop a process that Start started.
 func (p *Process) Stop() {
 	if p != nil && p.cmd != nil {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		process := p.cmd.Process
+		kill := time.AfterFunc(grace, func() { _ = process.Kill() })
 		_ = p.cmd.Wait()
+		kill.Stop()
 		p.cmd = nil
 	}
 }
