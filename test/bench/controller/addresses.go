@@ -108,7 +108,7 @@ func (b *bench) allocate(ctx context.Context, a allocator, n int, part measure.R
 	})
 	b.addAllocated(part, n, time.Since(begin), own, computed)
 	b.waitQuiet(ctx)
-	part.Add(float64(count())/float64(n), "writes")
+	part.Add(float64(count().Sum(func(measure.Write) bool { return true }))/float64(n), "writes")
 
 	measure.Parallel(n, func(i int) {
 		_, _, err := plugin.call(ctx, "DEL", &pods[i], sandboxes[i])

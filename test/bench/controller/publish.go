@@ -78,7 +78,9 @@ func (b *bench) publish(ctx context.Context, name string, n int, part measure.Re
 	b.addAllocated(part, n, published.wait(ctx, n).Sub(begin), 0, computed)
 	watched.Wait(ctx, "all pods are Ready", func(p measure.Point) bool { return p.Ready == n })
 	b.waitQuiet(ctx)
-	part.Add(float64(count())/float64(n), "writes")
+	writes := count()
+	part.Add(float64(writes.Sum(func(measure.Write) bool { return true }))/float64(n), "writes")
+	part.Add(float64(writes.Sum(func(w measure.Write) bool { return w.Resource == "addressblocks" }))/float64(n), "blocks")
 	if name == pod2All {
 		b.delete(ctx, workload, ns)
 	} else {

@@ -14,7 +14,7 @@ import (
 // A target without a figure is missed.
 func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	r := &report{options: options{sizes: []int{2}}}
-	if n := len(r.Targets()); n != 19 {
+	if n := len(r.Targets()); n != 24 {
 		t.Errorf("%d targets", n)
 	}
 	for _, target := range r.Targets() {
@@ -61,14 +61,16 @@ func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
 	for i, c := range contenders() {
 		r.Add(float64(int(1)<<i), c.name, 100, "exist")
 		r.Add(float64(int(3)<<i), c.name, 100, "ready")
+		r.Add(float64(int(5)<<i), c.name, 100, "gone")
 		r.Add(float64(i+1), c.name, 100, "created", "writes")
+		r.Add(float64(i), c.name, 100, "created", "protocol")
 		r.Add(float64(2*(i+1)), c.name, 100, "deleted", "writes")
 		r.Add(float64(3*(i+1)), c.name, 100, "updated", "writes")
 		r.Add(float64(5*(i+1)), c.name, 100, "history")
 		r.Add(float64(i+1), c.name, 100, "replaced, ms")
 	}
 	var got strings.Builder
-	for _, target := range r.Targets()[:11] {
+	for _, target := range r.Targets()[:13] {
 		fmt.Fprintf(&got, "%s: %g\n", target.Name, target.Measured.Median)
 	}
 	want := `Pod2: all exist, relative to Deployment: 16
@@ -76,7 +78,9 @@ Pod2: all Ready, relative to Deployment: 16
 Pod2: all Ready, relative to the raw client: 64
 Pod2 on one Network: all Ready, relative to Deployment: 32
 Pod2 on one Network: all Ready, relative to the raw client with the same two writes: 64
-Pod2 on one Network: API writes for each pod created: 8
+Pod2 on one Network: all gone, relative to Deployment: 32
+Pod2 on one Network: writes of pods and AddressBlocks for each pod created: 7
+Pod2 on one Network: all other writes for each pod created: 1
 Pod2 on one Network: API writes for each pod deleted: 16
 Pod2 on one Network: API writes of AddressHistories for each pod deleted and created again: 40
 Pod2: replacement p99, relative to the ReplicaSet controller: 2.3333333333333335

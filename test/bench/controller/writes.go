@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -40,10 +41,12 @@ var verbs = map[string][]string{"POST": {"create"}, "PUT": {"update"}, "PATCH": 
 
 // countWrites returns a function that returns the writes of these users since now, without those
 // of AddressHistories.
-func (b *bench) countWrites(users ...string) func() int {
+func (b *bench) countWrites(users ...string) func() measure.Writes {
 	b.Audit.Read()
-	return func() int {
-		return b.Audit.Read().Sum(func(w measure.Write) bool { return slices.Contains(users, w.User) && w.Resource != histories })
+	return func() measure.Writes {
+		writes := b.Audit.Read()
+		maps.DeleteFunc(writes, func(w measure.Write, _ int) bool { return !slices.Contains(users, w.User) || w.Resource == histories })
+		return writes
 	}
 }
 
@@ -66,6 +69,11 @@ func (b *bench) counting(ctx context.Context, l *lap) func(what string) {
 				all += made
 			}
 			l.Add(float64(all)/float64(l.n), what, "writes")
+			// The protocol of addresses writes pods and AddressBlocks. Status, names and slices are extra.
+			protocol := writes.Sum(func(w measure.Write) bool {
+				return slices.Contains(users, w.User) && (w.Resource == "pods" || w.Resource == "addressblocks")
+			})
+			l.Add(float64(protocol)/float64(l.n), what, "protocol")
 		}
 		ours := writes.Sum(func(w measure.Write) bool { return w.User == pod2User })
 		l.unexplained += math.Abs(after["writes"] - before["writes"] - float64(ours))
