@@ -67,7 +67,7 @@ func (b *bench) keepAddresses(name string, part measure.Results) {
 	b.AddAll(part, "addresses", name)
 }
 
-// allocate calls ADD, and at the end DEL, for each of n standing pods.
+// allocate calls ADD for each of n pods that run.
 func (b *bench) allocate(ctx context.Context, a allocator, n int, part measure.Results) {
 	defer b.withoutPod2(ctx)()
 	ns := b.newNamespace(ctx)
@@ -87,14 +87,12 @@ func (b *bench) allocate(ctx context.Context, a allocator, n int, part measure.R
 	var lock sync.Mutex
 	var own time.Duration // CPU time of the plugin's processes
 	seen := map[string]string{}
-	sandboxes := make([]int, n)
 	count := b.countWrites(a.users...)
 	computed := b.computed()
 	begin := time.Now()
 	measure.Parallel(n, func(i int) {
 		called := time.Now()
 		address, cpu, failures := plugin.add(ctx, &pods[i])
-		sandboxes[i] = failures
 		took := time.Since(called)
 		lock.Lock()
 		defer lock.Unlock()
@@ -110,10 +108,6 @@ func (b *bench) allocate(ctx context.Context, a allocator, n int, part measure.R
 	b.waitQuiet(ctx)
 	part.Add(float64(count().Sum(func(measure.Write) bool { return true }))/float64(n), "writes")
 
-	measure.Parallel(n, func(i int) {
-		_, _, err := plugin.call(ctx, "DEL", &pods[i], sandboxes[i])
-		measure.Check(err)
-	})
 	b.deleteRaw(ctx, ns)
 	watched.Wait(ctx, "all pods are gone", gone)
 }

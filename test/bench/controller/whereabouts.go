@@ -64,11 +64,17 @@ func whereabouts(fast bool) allocator {
 		ipam["network_name"] = ns
 		plugin := cni{program: b.program("whereabouts"), config: map[string]any{"cniVersion": "1.0.0", "name": ns, "type": "macvlan", "ipam": ipam},
 			env: func(pod *corev1.Pod) []string { return []string{"NODENAME=" + pod.Spec.NodeName} }}
+		end := func() {
+			measure.Cleanup(func() { // faster than DEL for each pod
+				b.Kubectl(context.WithoutCancel(ctx), "delete", "--all", "--namespace="+whereaboutsNamespace, "ippools.whereabouts.cni.cncf.io,overlappingrangeipreservations")
+			})
+		}
 		if !fast {
-			return plugin, func() {}
+			return plugin, end
 		}
 		ipam["node_slice_size"] = nodeSlice
-		return plugin, b.startNodeSlices(ctx, ns, kubeconfig, plugin.config)
+		stop := b.startNodeSlices(ctx, ns, kubeconfig, plugin.config)
+		return plugin, func() { stop(); end() }
 	}
 	return a
 }

@@ -87,8 +87,8 @@ func Say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%5.0fs  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// Patience bounds every wait.
-const Patience = 5 * time.Minute
+// Patience bounds every wait. The deletion of 10,000 pods takes more than five minutes on two cores.
+const Patience = 15 * time.Minute
 
 // Until calls done at this interval until it returns true.
 func Until(ctx context.Context, every time.Duration, what string, done func() bool) {
