@@ -14,17 +14,17 @@ import (
 // peer is another project. test/bench/bench.sh builds its programs into bin/peers, from the Go
 // modules that a module of its own, test/bench/peers/<Name>, requires at exact versions.
 type peer struct {
-	Name, Module, Version string
-	Settings              string // for the page
-	dir                   string // of its sources, with the manifests that it ships
+	Name, Title, Module, Version string
+	Settings                     string // for the page
+	dir                          string // of its sources, with the manifests that it ships
 }
 
 var peerModules = []peer{
-	{Name: "kruise", Module: "github.com/openkruise/kruise", Settings: "kruise-manager with the settings of its chart, and its webhooks; CloneSet and StatefulSet with " +
+	{Name: "kruise", Title: "OpenKruise", Module: "github.com/openkruise/kruise", Settings: "kruise-manager with the settings of its chart, and its webhooks; CloneSet and StatefulSet with " +
 		"InPlaceIfPossible and maxUnavailable 25%. Without a client-side limit (by default 30 requests a second) and leader election"},
-	{Name: "whereabouts", Module: "github.com/k8snetworkplumbingwg/whereabouts", Settings: "the CNI plugin with a pool in Kubernetes, as install-cni.sh configures it; fast IPAM with " +
+	{Name: "whereabouts", Title: "whereabouts", Module: "github.com/k8snetworkplumbingwg/whereabouts", Settings: "the CNI plugin with a pool in Kubernetes, as install-cni.sh configures it; fast IPAM with " +
 		"node-slice-controller and a " + nodeSlice + " for each node. The limits of its clients are compiled in"},
-	{Name: "spiderpool", Module: "github.com/spidernet-io/spiderpool", Settings: "spiderpool-controller, its webhooks, and the CNI plugin with one spiderpool-agent for all nodes; the " +
+	{Name: "spiderpool", Title: "Spiderpool", Module: "github.com/spidernet-io/spiderpool", Settings: "spiderpool-controller, its webhooks, and the CNI plugin with one spiderpool-agent for all nodes; the " +
 		"values of its chart, without Multus and with IPv4 only. The limit of its client, 50 requests a second, is compiled in"},
 }
 

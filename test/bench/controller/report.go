@@ -169,7 +169,7 @@ func (r *report) middle(n int) (middle []*lap) {
 // profiles.
 const (
 	whyExist = "a sync sends a limited number of creates at once, to leave CPU for the scheduler and the kubelets; kube-controller-manager sends more"
-	whyReady = "the cores are busy, mostly with kube-apiserver (see the CPU seconds and profiles below). In addition to the raw client's work there are " +
+	whyReady = "the cores are busy, mostly with kube-apiserver (see the CPU seconds below). In addition to the raw client's work there are " +
 		"a controller, its watch of the pods, and their owner"
 	whyBound = "the reasons of Pod2 apply. Also, the second write is a PATCH with the pod's UID, because the controller's cache does not hold whole pods, and the API server must merge it. The " +
 		"raw client sends back the whole pod from the answer to its create, with annotations that no policy checks"
