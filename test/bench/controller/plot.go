@@ -59,7 +59,7 @@ func (r *report) charts() map[string]chart {
 
 func (c chart) draw(path string) {
 	p := plot.New()
-	p.Title.Text, p.X.Label.Text = c.title, c.axis
+	p.Title.Text, p.Title.Padding, p.X.Label.Text = c.title, vg.Points(8), c.axis
 	names := make([]string, len(c.of))
 	for i, b := range c.of {
 		at := len(c.of) - 1 - i
