@@ -212,8 +212,9 @@ func (b *bench) update(ctx context.Context, l *lap) {
 func (b *bench) replace(ctx context.Context, l *lap) {
 	pods := b.Kube.CoreV1().Pods(l.namespace)
 	list := measure.Must(pods.List(ctx, metav1.ListOptions{})).Items
-	for i := range b.Deletions {
-		pod := list[i*l.n/b.Deletions]
+	deletions := min(b.Deletions, l.n)
+	for i := range deletions {
+		pod := list[i*l.n/deletions]
 		had := l.pods.Now().Created
 		begin := time.Now()
 		// Without a grace period the pod is gone with the answer, so no contender waits for a kubelet.
