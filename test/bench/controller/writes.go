@@ -51,33 +51,40 @@ func (b *bench) countWrites(users ...string) func() measure.Writes {
 }
 
 // counting returns a function that adds the writes of the contender's controllers since now to
-// the lap, for each pod, without those of AddressHistories, which come later. It also adds the
-// difference between the API server's count of the Pod2 controller's writes and the controller's
-// own.
+// the lap. It also adds the difference between the API server's count of the Pod2 controller's
+// writes and the controller's own.
 func (b *bench) counting(ctx context.Context, l *lap) func(what string) {
 	b.Audit.Read()
 	before := requests(ctx, b.controller)
 	return func(what string) {
 		writes, after := b.Audit.Read(), requests(ctx, b.controller)
-		if users := l.contender.users; len(users) > 0 {
-			all := 0
-			for _, method := range methods {
-				made := writes.Sum(func(w measure.Write) bool {
-					return slices.Contains(users, w.User) && slices.Contains(verbs[method], w.Verb) && w.Resource != histories
-				})
-				l.Add(float64(made)/float64(l.n), what, method)
-				all += made
-			}
-			l.Add(float64(all)/float64(l.n), what, "writes")
-			// The protocol of addresses writes pods and AddressBlocks. Status, names and slices are extra.
-			protocol := writes.Sum(func(w measure.Write) bool {
-				return slices.Contains(users, w.User) && (w.Resource == "pods" || w.Resource == "addressblocks")
-			})
-			l.Add(float64(protocol)/float64(l.n), what, "protocol")
-		}
+		l.addWrites(writes, what)
 		ours := writes.Sum(func(w measure.Write) bool { return w.User == pod2User })
 		l.unexplained += math.Abs(after["writes"] - before["writes"] - float64(ours))
 	}
+}
+
+// addWrites adds the writes of the contender's controllers for each pod, without those of
+// AddressHistories, which come later.
+func (l *lap) addWrites(writes measure.Writes, what string) {
+	users := l.contender.users
+	if len(users) == 0 {
+		return
+	}
+	all := 0
+	for _, method := range methods {
+		made := writes.Sum(func(w measure.Write) bool {
+			return slices.Contains(users, w.User) && slices.Contains(verbs[method], w.Verb) && w.Resource != histories
+		})
+		l.Add(float64(made)/float64(l.n), what, method)
+		all += made
+	}
+	l.Add(float64(all)/float64(l.n), what, "writes")
+	// The protocol of addresses writes pods and AddressBlocks. Status, names and slices are extra.
+	protocol := writes.Sum(func(w measure.Write) bool {
+		return slices.Contains(users, w.User) && (w.Resource == "pods" || w.Resource == "addressblocks")
+	})
+	l.Add(float64(protocol)/float64(l.n), what, "protocol")
 }
 
 // waitSynced waits until the controller's queue has been empty for a while, and returns the
