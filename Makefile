@@ -158,11 +158,11 @@ mutants: ## Test the tests: plant each fault of test/mutants and print the harne
 ### Figures
 
 .PHONY: bench
-bench: cluster-tools build bench-peers bin/helm ## Compare Pod2 with Kubernetes' own controllers, OpenKruise, whereabouts and Spiderpool, and write docs/performance.md (30 minutes on an idle machine with two cores)
+bench: cluster-tools build bench-peers bin/helm ## Compare Pod2 with Kubernetes' own controllers, OpenKruise, whereabouts and Spiderpool, and write docs/performance.md (about 30 minutes on an idle machine with two cores, estimated)
 	@test/bench/bench.sh $(BENCH_FLAGS)
 
 .PHONY: bench-full
-bench-full: cluster-tools build bench-peers bin/helm ## The same with more contenders, pods and addresses, and with profiles (2 hours)
+bench-full: cluster-tools build bench-peers bin/helm ## The same with more contenders, pods and addresses, and with profiles (about two hours, estimated)
 	@test/bench/bench.sh --full $(BENCH_FLAGS)
 
 .PHONY: bench-peers

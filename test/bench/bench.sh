@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Measures everything in docs/performance.md, and writes that page and its plots anew. It takes about 30 minutes on an idle
-# machine with two cores, and two hours with --full. --quick takes some minutes and writes nothing; it is for changes of test/bench
-# itself. All other arguments are flags of test/bench/controller. The programs of other projects come from make bench-peers.
+# Measures everything in docs/performance.md, and writes that page and its plots anew. On an idle machine with two cores, this takes
+# about 30 minutes, and about two hours with --full. Both are estimates. --quick takes some minutes and writes nothing; it is for
+# changes of test/bench itself. All other arguments are flags of test/bench/controller. The programs of other projects come from
+# make bench-peers.
 # --block-sizes writes docs/performance/block-sizes.md, from three controllers with AddressBlocks of different sizes.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."

@@ -23,7 +23,9 @@ var peerModules = []peer{
 	{Name: "kruise", Title: "OpenKruise", Module: "github.com/openkruise/kruise", Settings: "kruise-manager with the settings of its chart, and its webhooks; CloneSet and StatefulSet with " +
 		"InPlaceIfPossible and maxUnavailable 25%. Without a client-side limit (by default 30 requests a second) and leader election"},
 	{Name: "whereabouts", Title: "whereabouts", Module: "github.com/k8snetworkplumbingwg/whereabouts", Settings: "the CNI plugin with a pool in Kubernetes, as install-cni.sh configures it; fast IPAM with " +
-		"node-slice-controller and a " + nodeSlice + " for each node. The limits of its clients are compiled in"},
+		"node-slice-controller and a " + nodeSlice + " for each node. The limits of its clients are compiled in. " +
+		"One right was added to those of its manifests: it may update finalizers of NetworkAttachmentDefinitions. The API server here requires that, because it " +
+		"enables OwnerReferencesPermissionEnforcement"},
 	{Name: "spiderpool", Title: "Spiderpool", Module: "github.com/spidernet-io/spiderpool", Settings: "spiderpool-controller, its webhooks, and the CNI plugin with one spiderpool-agent for all nodes; the " +
 		"values of its chart, without Multus and with IPv4 only. The limit of its client, 50 requests a second, is compiled in"},
 }
