@@ -131,3 +131,16 @@ func TestTheBoundsOfTheSpec(t *testing.T) {
 		}
 	}
 }
+
+// A restored AddressBlock names the former Network until the controller takes it over. Its entries were
+// never those of the new Network.
+func TestEntriesOfAFormerNetwork(t *testing.T) {
+	s := tell(nil)
+	former := s.state.Blocks[0].DeepCopy()
+	former.Generation, former.Spec.NetworkUID, former.Spec.Entries = 1, "former", bound("a", "1", 0)
+	s.state.Blocks[0].Generation = 2
+	s.state.Seen, s.state.Versions = nil, map[string][]*v1.AddressBlock{former.Name: {former}}
+	if p := Diff(s.state); len(p.Seen.ended) > 0 {
+		t.Errorf("recorded: %v", p.Seen.ended)
+	}
+}

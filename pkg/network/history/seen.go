@@ -79,12 +79,13 @@ func (s State) look(was *Seen) *Seen {
 }
 
 // follow compares an AddressBlock with the earlier one, version by version. The cache may have
-// shown a version before its event came.
+// shown a version before its event came. Versions of a former Network do not count: its entries
+// were never those of this one.
 func (s State) follow(old *block, b *v1.AddressBlock) (last *block, ended []v1.AddressRecord) {
 	last = old
 	for _, v := range append(slices.Clip(s.Versions[b.Name]), b) {
 		switch {
-		case v.UID != b.UID, v != b && v.Generation >= b.Generation, v != b && last != nil && last.UID == v.UID && v.Generation <= last.Generation:
+		case v.UID != b.UID, v.Spec.NetworkUID != b.Spec.NetworkUID, v != b && v.Generation >= b.Generation, v != b && last != nil && last.UID == v.UID && v.Generation <= last.Generation:
 			continue
 		case last != nil && last.AddressBlock != v:
 			ended = append(ended, last.ends(v.Spec.Entries, s.Now)...)
