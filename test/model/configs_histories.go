@@ -25,7 +25,7 @@ func earlierHolders() []*Config {
 				ObjectMeta: metav1.ObjectMeta{Name: block0, Labels: map[string]string{v1.NetworkLabel: "blue"}},
 				Spec:       v1.AddressBlockSpec{Network: "blue", NetworkUID: Get[*v1.Network](w, Networks, "blue").UID, CIDR: "10.0.0.0/24"},
 			})
-			hands("web-0", v1.AddressBound, 1).Do(w)
+			hands(v1.AddressBound, 1).Do(w)
 		}
 	}
 	of := func(c Config) *Config {
@@ -36,34 +36,34 @@ func earlierHolders() []*Config {
 		of(Config{
 			Name: "history-crash", Covers: "an address changes hands at once while the controller writes its history and crashes",
 			Controllers: 1, OneWriter: true, Crashes: 2, LostAnswers: 1, OldViews: 1, Ticks: 1,
-			Setup: kept(8, 0), Edits: []Edit{hands("web-0", v1.AddressBound, 2)},
+			Setup: kept(8, 0), Edits: []Edit{hands(v1.AddressBound, 2)},
 		}),
 		of(Config{
 			Name: "history-rest", Covers: "an address rests, and another controller takes over the history",
 			Controllers: 2, Ticks: 2,
-			Setup: kept(8, 60), Edits: []Edit{hands("web-0", v1.AddressResting, 1), hands("web-0", v1.AddressBound, 1)},
+			Setup: kept(8, 60), Edits: []Edit{hands(v1.AddressResting, 1), hands(v1.AddressBound, 1)},
 		}),
 		of(Config{
 			Name: "history-bounds", Covers: "more pods had an address than the limit",
 			Controllers: 1, OneWriter: true, Crashes: 1, Ticks: 2,
-			Setup: kept(2, 0), Edits: []Edit{hands("web-0", v1.AddressBound, 3)},
+			Setup: kept(2, 0), Edits: []Edit{hands(v1.AddressBound, 3)},
 		}),
 		of(Config{
 			Name: "history-deleted", Covers: "somebody deletes an AddressHistory",
 			Controllers: 1, OneWriter: true, Crashes: 1, Ticks: 2,
-			Setup: kept(4, 0), Edits: []Edit{hands("web-0", v1.AddressBound, 2), deletes(Histories, "blue-0"), deletes(Histories, "blue-1")},
+			Setup: kept(4, 0), Edits: []Edit{hands(v1.AddressBound, 2), deletes(Histories, "blue-0"), deletes(Histories, "blue-1")},
 		}),
 		of(Config{
 			Name: "history-network", Covers: "a Network with a history is deleted and recreated",
 			Controllers: 1, OneWriter: true, Crashes: 1, OldViews: 1, Ticks: 1,
-			Setup: kept(8, 0), Edits: []Edit{hands("web-0", v1.AddressBound, 1), deletes(Networks, "blue"), unused(), again(kept(8, 0))},
+			Setup: kept(8, 0), Edits: []Edit{hands(v1.AddressBound, 1), deletes(Networks, "blue"), unused(), again(kept(8, 0))},
 		}),
 	}
 }
 
-// hands gives the first address to a new pod with this name, or takes it back. That takes a
-// second.
-func hands(pod string, to v1.AddressState, times uint8) Edit {
+// hands gives the first address to a new pod web-0, or takes it back. That takes a second.
+func hands(to v1.AddressState, times uint8) Edit {
+	const pod = "web-0"
 	return Edit{fmt.Sprintf("makes 10.0.0.2 of %s %s", pod, to), times, func(w *World) bool {
 		was := Get[*v1.AddressBlock](w, Blocks, block0)
 		if was == nil || to != v1.AddressBound && (len(was.Spec.Entries) == 0 || was.Spec.Entries[0].State != v1.AddressBound) {
