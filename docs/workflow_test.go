@@ -9,7 +9,7 @@ import (
 
 // The workflow on GitHub and .ci/run check a change with the same make targets.
 func TestWorkflowRunsTheTargetsOfCI(t *testing.T) {
-	want := targets(t, "../.ci/run", `(?m)^step (make .+)$`)
+	want := targets(t, "../.ci/run", `(?m)^(?:step|beside) (make .+)$`)
 	got := targets(t, "../.github/workflows/ci.yaml", `(?m)^ +- (make .+)$`)
 	if len(want) < 5 || !slices.Equal(got, want) {
 		t.Errorf("ci.yaml runs %s\n.ci/run runs %s", strings.Join(got, ", "), strings.Join(want, ", "))
