@@ -12,6 +12,7 @@ import (
 // TestFromTheNotes runs docs/contributing/old-manifests.md unchanged: it writes the manifests
 // to files, types the commands, and compares their output.
 func TestFromTheNotes(t *testing.T) {
+	needsMutation(t)
 	install(t)
 	ns := newNamespace(t)
 	startController(t, ns)
