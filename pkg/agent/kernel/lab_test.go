@@ -35,6 +35,9 @@ func newNamespace(t *testing.T) netns.NsHandle {
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with this function
 		ns, err := netns.New()
+		if err == nil { // the kernel copies the machine's value
+			err = os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("0"), 0o600)
+		}
 		if err != nil {
 			ns = -1
 		}

@@ -26,8 +26,9 @@ import (
 const spiderpoolNamespace = "kube-system" // as in its documentation
 
 // spiderpoolValues differ from the chart's defaults: only its own components, and IPv4 only,
-// like the other allocators. The certificate of the webhooks is also for this machine.
-var spiderpoolValues = []string{"multus.multusCNI.install=false", "ipam.enableIPv6=false", "global.ipamUNIXSocketHostPath=SOCKET",
+// like the other allocators. The certificate of the webhooks is also for this machine, whose
+// sysctls the agent must not change.
+var spiderpoolValues = []string{"multus.multusCNI.install=false", "spiderpoolAgent.tuneSysctlConfig=false", "ipam.enableIPv6=false", "global.ipamUNIXSocketHostPath=SOCKET",
 	"spiderpoolController.tls.auto.extraDnsNames={localhost}"}
 
 // spiderpool runs the controller and one agent. Really each node has an agent. One for all
