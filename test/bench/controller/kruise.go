@@ -45,7 +45,7 @@ func (b *bench) installKruise(ctx context.Context) {
 // startKruise starts kruise-manager with its webhooks, as its chart does: ImagePullJobGate is on,
 // and the log level is 4. It makes the certificates of its webhooks itself. Like those of the other
 // contenders, its client has no limits (its defaults are 30 requests a second, and 50 at once),
-// and there is no election of a leader.
+// and it runs without leader election.
 func (b *bench) startKruise(ctx context.Context, c contender) (stop func()) {
 	restore := b.withoutPod2(ctx)
 	b.Install(ctx, b.kruiseManifests(ctx), append([]string{"CustomResourceDefinition"}, notOnNodes...)...)
@@ -55,7 +55,7 @@ func (b *bench) startKruise(ctx context.Context, c contender) (stop func()) {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), b.program("kruise-manager"), "--enable-leader-election=false", "--metrics-addr=0",
 		"--health-probe-addr="+health, "--enable-pprof=false", "--sync-period=0", "--feature-gates=ImagePullJobGate=true", "--logtostderr=true", "--v=4",
 		fmt.Sprint("--rest-config-qps=", unlimited), fmt.Sprint("--rest-config-burst=", unlimited))
-	// With a host, OpenKruise writes URLs instead of a Service into its webhooks. There is no network of Services here.
+	// With a host, OpenKruise writes URLs instead of a Service into its webhooks. Services have no network on this machine.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+b.kruiseKubeconfig, "POD_NAMESPACE="+kruiseNamespace, "WEBHOOK_HOST=localhost", "WEBHOOK_PORT="+port,
 		"WEBHOOK_CERT_DIR="+filepath.Join(b.Dir, "kruise-certs"))
 	manager := measure.Start(cmd, filepath.Join(b.Dir, "kruise-manager.log"))
@@ -94,5 +94,6 @@ func (b *bench) waitServed(ctx context.Context, c contender) {
 	pods.Wait(ctx, "a first pod is Ready", func(p measure.Point) bool { return p.Ready == 1 })
 	b.delete(ctx, c, ns)
 	pods.Wait(ctx, "it is gone", gone)
-	measure.Check(b.Kube.CoreV1().Namespaces().Delete(ctx, ns, metav1.DeleteOptions{}))
+	namespace := measure.Must(b.Kube.CoreV1().Namespaces().Get(ctx, ns, metav1.GetOptions{}))
+	measure.Check(b.Kube.CoreV1().Namespaces().Delete(ctx, ns, *metav1.NewPreconditionDeleteOptions(string(namespace.UID))))
 }

@@ -85,7 +85,7 @@ func (b *bench) newSpiderpool(ctx context.Context) *spider {
 	return s
 }
 
-// local lets the webhooks lead to this machine, because there is no network of Services here.
+// local lets the webhooks lead to this machine, because Services have no network on it.
 // It writes the files that the programs would get as volumes.
 func (s *spider) local(chart []byte) []byte {
 	var out bytes.Buffer
