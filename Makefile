@@ -181,6 +181,11 @@ bench-block-sizes: cluster-tools build ## Measure AddressBlocks of 64, 256 and 1
 bench-fan-out: cluster-tools build ## Count the events of 500 agents, and write docs/performance/fan-out.md (10 minutes)
 	go run -C test/bench ./fanout --root="$(CURDIR)" --out="$(CURDIR)/docs/performance" $(BENCH_FLAGS)
 
+.PHONY: bench-scale
+bench-scale: PODS ?= 100000
+bench-scale: cluster-tools build ## Create PODS=100000 pods with fixed addresses on one control plane, and write docs/performance/scale.md (two hours, estimated, and 24 GiB)
+	go run -C test/bench ./scale --root="$(CURDIR)" --out="$(CURDIR)/docs/performance" --pods=$(PODS) $(BENCH_FLAGS)
+
 .PHONY: bench-dashboard
 bench-dashboard: cluster-tools build ## Measure the dashboard with 10,000 pods and with a map of 65,536 cells (three minutes; installs Chromium on Debian)
 	@hack/browser.sh >/dev/null && go test -C test/browser -tags=speed -count=1 -v -run '^(TestTenThousandPods|TestLargeMapIsFast)$$' ./...

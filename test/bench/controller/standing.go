@@ -13,7 +13,7 @@ func (b *bench) stand(ctx context.Context) {
 	// Take a sample each 4 KiB. With the default, each 512 KiB, only one pod in a hundred has one.
 	b.controller = b.startController(ctx, []string{"GODEBUG=memprofilerate=4096"})
 	c := b.controller
-	synced := waitSynced(ctx, c)
+	synced := c.WaitSynced(ctx)
 	b.Add(c.Ready.Sub(c.Started).Seconds(), "standing", "start")
 	b.Add(synced.Sub(c.Started).Seconds(), "standing", "synced")
 	before, cpu := requests(ctx, c), c.CPU()
@@ -43,5 +43,5 @@ func (b *bench) stand(ctx context.Context) {
 // function requests.
 func heap(ctx context.Context, c *measure.Controller) float64 {
 	c.Fetch(ctx, "/debug/pprof/heap?gc=1")
-	return controllerMetrics(ctx, c).Sum("go_gc_heap_live_bytes", nil)
+	return c.Metrics(ctx).Sum("go_gc_heap_live_bytes", nil)
 }

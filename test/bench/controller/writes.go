@@ -13,13 +13,9 @@ import (
 // methods of HTTP that write.
 var methods = []string{"POST", "PUT", "PATCH", "DELETE"}
 
-func controllerMetrics(ctx context.Context, c *measure.Controller) measure.Metrics {
-	return measure.ParseMetrics(c.Fetch(ctx, "/metrics"))
-}
-
 // requests of a controller, as its client counts them: by method, and all.
 func requests(ctx context.Context, c *measure.Controller) map[string]float64 {
-	m := controllerMetrics(ctx, c)
+	m := c.Metrics(ctx)
 	made := map[string]float64{}
 	for _, method := range methods {
 		made[method] = m.Sum("rest_client_requests_total", func(labels map[string]string) bool { return labels["method"] == method })
@@ -85,23 +81,6 @@ func (l *lap) addWrites(writes measure.Writes, what string) {
 		return slices.Contains(users, w.User) && (w.Resource == "pods" || w.Resource == "addressblocks")
 	})
 	l.Add(float64(protocol)/float64(l.n), what, "protocol")
-}
-
-// waitSynced waits until the controller's queue has been empty for a while, and returns the
-// time since when.
-func waitSynced(ctx context.Context, c *measure.Controller) (at time.Time) {
-	last := -1.0
-	measure.Until(ctx, 50*time.Millisecond, "the controller's queue to be empty", func() bool {
-		m := controllerMetrics(ctx, c)
-		ours := func(labels map[string]string) bool { return labels["name"] == "pod2" }
-		done := m.Sum("pod2_sync_total", nil)
-		if busy := m.Sum("workqueue_depth", ours) + m.Sum("workqueue_unfinished_work_seconds", ours); busy > 0 || done != last {
-			at, last = time.Now(), done
-			return false
-		}
-		return time.Since(at) > 500*time.Millisecond
-	})
-	return at
 }
 
 // quiet is longer than any delay with which the Pod2 controller collects writes.

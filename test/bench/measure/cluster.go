@@ -118,6 +118,28 @@ func (p *Controller) Fetch(ctx context.Context, path string) []byte {
 	return Must(Fetch(ctx, http.DefaultClient, p.address+path))
 }
 
+// Metrics of the controller.
+func (p *Controller) Metrics(ctx context.Context) Metrics {
+	return ParseMetrics(p.Fetch(ctx, "/metrics"))
+}
+
+// WaitSynced waits until the controller's queue has been empty for a while, and returns the
+// time since when.
+func (p *Controller) WaitSynced(ctx context.Context) (at time.Time) {
+	last := -1.0
+	Until(ctx, 50*time.Millisecond, "the controller's queue to be empty", func() bool {
+		m := p.Metrics(ctx)
+		ours := func(labels map[string]string) bool { return labels["name"] == "pod2" }
+		done := m.Sum("pod2_sync_total", nil)
+		if busy := m.Sum("workqueue_depth", ours) + m.Sum("workqueue_unfinished_work_seconds", ours); busy > 0 || done != last {
+			at, last = time.Now(), done
+			return false
+		}
+		return time.Since(at) > 500*time.Millisecond
+	})
+	return at
+}
+
 // FreePort is the host:port of a port that was free a moment ago.
 func FreePort(ctx context.Context) string {
 	l := Must(new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"))

@@ -56,6 +56,9 @@ func (c *Cluster) WatchPods(ctx context.Context, ns string, note func(watch.Even
 
 func newPods() *Pods { return &Pods{ready: map[types.UID]bool{}} }
 
+// Do f while no event is noted.
+func (p *Pods) Do(f func()) { p.lock.Do(f) }
+
 // Stop the watch.
 func (p *Pods) Stop() { p.watch.Stop() }
 

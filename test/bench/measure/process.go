@@ -57,6 +57,13 @@ func (p *Process) Stop() {
 	}
 }
 
+// Kill a process that Start started. It has no time to end its work.
+func (p *Process) Kill() {
+	Check(p.cmd.Process.Kill())
+	_ = p.cmd.Wait()
+	p.cmd = nil
+}
+
 // CPU is the CPU time that the process has used, in user and kernel mode.
 func (p *Process) CPU() time.Duration {
 	return time.Duration(Must(p.Stat()).CPUTime() * float64(time.Second))

@@ -88,7 +88,8 @@ func Say(format string, args ...any) {
 }
 
 // Patience bounds every wait. The deletion of 10,000 pods takes more than five minutes on two cores.
-const Patience = 15 * time.Minute
+// A command with longer steps changes it before its first wait.
+var Patience = 15 * time.Minute
 
 // Until calls done at this interval until it returns true.
 func Until(ctx context.Context, every time.Duration, what string, done func() bool) {
