@@ -12,7 +12,8 @@
 # `up` runs them with the other programs of bin/.
 #
 # DIR defaults to .localcluster of this checkout. `up` reads these variables:
-#   NODES=4             KWOK nodes; each takes 110 pods
+#   NODES=4             KWOK nodes
+#   PODS_PER_NODE=110   how many pods a KWOK node takes
 #   QPS_UNLIMITED=1     for benchmarks: no client-side limits in the components, and no priority and fairness in the API
 #                       server. By default, the controllers of kube-controller-manager write about 20 pods a second.
 #   AUDIT_LOG=FILE      the API server appends its audit log to this file (JSON lines; `down` does not remove it)
@@ -183,7 +184,7 @@ up() {
   if ((nodes > 0)); then
     # Networks must not overlap addresses of Nodes. KWOK's default, 10.0.0.0/24 and so on, is in use by tests and examples.
     "$work/kwokctl" scale node --name=pod2 --replicas="$nodes" --param='.podCIDRs = ["100.96.0.0/24", "fd96::/64"]' \
-      --param='.nodeIPs = ["100.95.0.1", "fd95::1"]' &>>"$work/kwokctl.log"
+      --param='.nodeIPs = ["100.95.0.1", "fd95::1"]' --param=".allocatable.pods = ${PODS_PER_NODE:-110}" &>>"$work/kwokctl.log"
     "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" wait node --all --for=condition=Ready --timeout=60s >/dev/null
   fi
   if [[ ! -e $work/without-kwok ]]; then # KWOK makes the volumes

@@ -13,9 +13,6 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// podsPerNode is the capacity of a KWOK node.
-const podsPerNode = 110
-
 // bench is a cluster with the Pod2 controller.
 type bench struct {
 	report

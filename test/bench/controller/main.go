@@ -87,7 +87,7 @@ func run(ctx context.Context, o options, begin time.Time) {
 	dir := measure.Must(os.MkdirTemp("", "pod2-bench-"))
 	defer os.RemoveAll(dir)
 	// Every write of a pod passes the policies, and every request of the controller is authorized.
-	b.Cluster = measure.StartCluster(ctx, o.root, dir, b.Nodes(), "crd/", "artifacts/00-namespace.yaml", "artifacts/10-rbac.yaml",
+	b.Cluster = measure.StartCluster(ctx, o.root, dir, measure.Nodes{Count: b.Nodes(), PodsEach: measure.PodsPerNode}, "crd/", "artifacts/00-namespace.yaml", "artifacts/10-rbac.yaml",
 		"artifacts/30-admission-policy.yaml", "artifacts/31-validation-policies.yaml")
 	defer b.Stop(ctx)
 	b.workloads = measure.Must(dynamic.NewForConfig(b.Config))

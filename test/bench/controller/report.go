@@ -36,7 +36,7 @@ func (r *report) Large() int {
 }
 
 // Nodes of the cluster.
-func (r *report) Nodes() int { return max(r.Large(), r.N())/podsPerNode + 3 }
+func (r *report) Nodes() int { return max(r.Large(), r.N())/measure.PodsPerNode + 3 }
 
 // Quiet is how long the cluster is without writes before a lap.
 func (r *report) Quiet() time.Duration { return quiet }

@@ -96,7 +96,7 @@ func (b *bench) measureAll(ctx context.Context) {
 	}
 	b.lab = newLab(b.dir, 3)
 	defer b.lab.close()
-	b.Cluster = measure.StartCluster(ctx, b.root, filepath.Join(b.dir, "api"), 0, "crd/")
+	b.Cluster = measure.StartCluster(ctx, b.root, filepath.Join(b.dir, "api"), measure.Nodes{}, "crd/")
 	defer b.Stop(ctx)
 	controller := b.StartController(ctx, b.Kubeconfig(), nil, "--leader-elect=false", "--allow-cluster-overlap=10.0.0.0/8")
 	defer controller.Stop()

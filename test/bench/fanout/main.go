@@ -99,7 +99,7 @@ func run(ctx context.Context, o options) {
 	b := &bench{options: o, Machine: fmt.Sprintf("%d cores, %s", runtime.NumCPU(), runtime.Version())}
 	dir := measure.Must(os.MkdirTemp("", "pod2-bench-fanout-"))
 	defer os.RemoveAll(dir)
-	b.Cluster = measure.StartCluster(ctx, o.root, dir, o.Agents, "crd/", "artifacts/30-admission-policy.yaml")
+	b.Cluster = measure.StartCluster(ctx, o.root, dir, measure.Nodes{Count: o.Agents, PodsEach: measure.PodsPerNode}, "crd/", "artifacts/30-admission-policy.yaml")
 	defer b.Stop(ctx)
 	b.apiserver = measure.Find(dir, "kube-apiserver")
 	controller := b.StartController(ctx, b.Kubeconfig(), nil, "--leader-elect=false")

@@ -31,10 +31,16 @@ type Cluster struct {
 	Sample    versioned.Interface
 }
 
-// StartCluster with so many KWOK nodes, and apply these files of the checkout.
-func StartCluster(ctx context.Context, root, dir string, nodes int, files ...string) *Cluster {
+// Nodes are the nodes of a cluster, which KWOK plays.
+type Nodes struct{ Count, PodsEach int }
+
+// PodsPerNode is the usual capacity of a node.
+const PodsPerNode = 110
+
+// StartCluster with these nodes, and apply these files of the checkout.
+func StartCluster(ctx context.Context, root, dir string, nodes Nodes, files ...string) *Cluster {
 	c := &Cluster{Root: root, Dir: dir, Audit: &Audit{path: filepath.Join(dir, "audit.log")}}
-	c.run(ctx, []string{"NODES=" + strconv.Itoa(nodes), "QPS_UNLIMITED=1", "AUDIT_LOG=" + c.Audit.path,
+	c.run(ctx, []string{"NODES=" + strconv.Itoa(nodes.Count), "PODS_PER_NODE=" + strconv.Itoa(nodes.PodsEach), "QPS_UNLIMITED=1", "AUDIT_LOG=" + c.Audit.path,
 		"AUDIT_POLICY=" + filepath.Join(root, "test/bench/audit-policy.yaml")}, "hack/localcluster.sh", "up", dir)
 	err := Try(func() {
 		for _, file := range files {

@@ -73,11 +73,9 @@ type bench struct {
 // Each is the number of replicas of one Pod2.
 func (b *bench) Each() int { return b.Pods / b.Workloads }
 
-// podsPerNode is the capacity of a KWOK node.
-const podsPerNode = 110
-
-// Nodes have room for a tenth more pods than exist.
-func (b *bench) Nodes() int { return b.Pods*11/10/podsPerNode + 3 }
+// Nodes have room for a tenth more pods than exist. Each takes ten times as many as usual: 1,000
+// nodes would keep KWOK and the API server busy.
+func (b *bench) Nodes() measure.Nodes { return measure.Nodes{Count: b.Pods/1000 + 3, PodsEach: 1100} }
 
 func run(ctx context.Context, o options) {
 	begin := time.Now()
@@ -90,7 +88,7 @@ func run(ctx context.Context, o options) {
 	b.Cluster = measure.StartCluster(ctx, o.root, dir, b.Nodes(), "crd/", "artifacts/00-namespace.yaml", "artifacts/10-rbac.yaml",
 		"artifacts/30-admission-policy.yaml", "artifacts/31-validation-policies.yaml")
 	defer b.Stop(ctx)
-	measure.Say("%d nodes are Ready", b.Nodes())
+	measure.Say("%d nodes are Ready", b.Nodes().Count)
 	b.workloads = measure.Must(dynamic.NewForConfig(b.Config))
 	b.components = map[string]*measure.Process{thisProgram: measure.Self()}
 	for _, name := range programs {
