@@ -4,9 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-
-	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/attachment"
 )
 
 // holdForAddresses makes running replicas wait if they would be recreated for an address
@@ -85,13 +82,13 @@ func (v *view) await(place int, ends bool) {
 // it if it were lost.
 func (v *view) isCurrent(place int) bool {
 	r, current := v.replicas[place], v.revisions.current
-	return r.live() && r.pod.Labels[v1.PodTemplateHashLabel] == current.hash &&
-		r.pod.Annotations[v1.Pod2RequestAnnotation] == v.requestsOf(current).of(v.ordinals.At(place))
+	return r.live() && r.hash == current.hash &&
+		r.request == v.requestsOf(current).of(v.ordinals.At(place))
 }
 
 // runs reports whether the pod has its addresses and serves, or soon will.
 func (r replica) runs() bool {
-	return r.live() && r.pod.Status.Phase == corev1.PodRunning && !attachment.Gated(r.pod)
+	return r.live() && r.pod.Status.Phase == corev1.PodRunning && !r.gated
 }
 
 // spread marks the replicas that wait for a stuck one as stuck.

@@ -80,7 +80,7 @@ func (v *view) adoption(place int, r replica) (a *Adoption, why Unlike) {
 }
 
 func (r replica) adoptable() bool {
-	return r.pod != nil && !r.terminating && !r.over && metav1.GetControllerOfNoCopy(r.pod) == nil
+	return r.pod != nil && !r.terminating && !r.over && r.controller == nil
 }
 
 // readoption returns the adoption of a pod that names a known revision; nil for other
@@ -89,11 +89,10 @@ func (v *view) readoption(r replica) *Adoption {
 	if !r.adoptable() {
 		return nil
 	}
-	hash := r.pod.Labels[v1.PodTemplateHashLabel]
-	if r.pod.Labels[v1.Pod2Label] != v.pod2.Name || !v.revisions.has(hash) {
+	if r.pod2 != v.pod2.Name || !v.revisions.has(r.hash) {
 		return nil
 	}
-	return v.newAdoption(r, hash, "its owner reference is missing")
+	return v.newAdoption(r, r.hash, "its owner reference is missing")
 }
 
 func (v *view) newAdoption(r replica, hash, reason string) *Adoption {
@@ -138,8 +137,9 @@ func Orphans(s State) []Orphan {
 // orphaned returns the first difference between a pod and the template. It is empty if
 // the pod would be adopted once its controller is removed.
 func (v *view) orphaned(place int, r replica) Unlike {
-	r.pod = r.pod.DeepCopy()
-	r.pod.OwnerReferences = nil
+	without := r.pod.DeepCopy()
+	without.OwnerReferences = nil
+	r.fact = *factOf(without)
 	_, why := v.adoption(place, r)
 	return why
 }

@@ -44,7 +44,7 @@ func (v *view) holds(holders []Holder) [][]hold {
 	for place := range holds {
 		r := v.replicas[place]
 		moves := r.stale && r.step.kind == stepRecreate
-		comes := v.revisionFor(place) == v.revisions.update && (r.pod == nil || r.own && (r.terminating || attachment.Gated(r.pod)))
+		comes := v.revisionFor(place) == v.revisions.update && (r.pod == nil || r.own && (r.terminating || r.gated))
 		if !moves && !comes {
 			continue
 		}
@@ -104,7 +104,7 @@ func (v *view) hold(place int, wanted attachment.Request, h Holder) *hold {
 		return &hold{sibling: sibling, runs: true}
 	case h.State == v1.AddressBound:
 		return kept
-	case r.own && attachment.Gated(r.pod):
+	case r.own && r.gated:
 		rests.sibling = sibling
 		return rests
 	}

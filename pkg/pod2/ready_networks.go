@@ -54,7 +54,7 @@ func (v *view) networkTerminating() string {
 func (v *view) waitingForAddresses() string {
 	waiting := false
 	said := each(v.slots, func(_ int, r replica) string {
-		if !r.live() || !attachment.Gated(r.pod) {
+		if !r.live() || !r.gated {
 			return ""
 		}
 		waiting = true

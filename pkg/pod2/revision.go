@@ -191,7 +191,7 @@ func (v *view) unused() []plan.Deletion {
 	for _, replicas := range [][]replica{v.replicas, v.surplus, v.surge} {
 		for _, r := range replicas {
 			if r.own {
-				of[r.pod.Labels[v1.PodTemplateHashLabel]] = true
+				of[r.hash] = true
 			}
 		}
 	}

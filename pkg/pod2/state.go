@@ -32,6 +32,8 @@ type State struct {
 	//   - of the status: phase, reason, message, conditions and statuses of containers
 	//   - of a pod without a controller: the whole spec
 	Pods []*corev1.Pod
+	// Facts of an earlier decision about this Pod2. They save time and decide nothing.
+	Facts Facts
 	// Sidecars are the updates, by the UID of the pod, that the bounds of the Sidecars allow
 	// now.
 	Sidecars map[types.UID]SidecarUpdate

@@ -58,7 +58,7 @@ func (v *view) step(r replica) step {
 	if r.over || r.pod.Status.Phase != corev1.PodRunning || v.pod2.Spec.UpdateStrategy.InPlace == v1.InPlaceNever || v.recreate() {
 		return recreate(r.outdated)
 	}
-	c, from, why := v.changeFrom(r.pod.Labels[v1.PodTemplateHashLabel])
+	c, from, why := v.changeFrom(r.hash)
 	switch {
 	case why != "":
 	case r.record.Resizing:

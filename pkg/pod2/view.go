@@ -70,12 +70,13 @@ func look(s State) *view {
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)
 	v.replicas = make([]replica, v.ordinals.Count())
 	surge := map[int]replica{}
-	for _, pod := range s.Pods {
+	for _, f := range s.Facts.Of(s.Pods) {
+		pod := f.pod
 		if len(v.claims) > 0 {
 			v.podNames[pod.Name] = true
 		}
 		place, placed := v.place(pod.Name)
-		r := v.replica(pod, place, placed)
+		r := v.replica(f, place, placed)
 		switch {
 		case placed && place < len(v.replicas):
 			v.replicas[place] = r

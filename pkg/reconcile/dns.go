@@ -153,3 +153,10 @@ func dnsOfPod(pod *corev1.Pod) []Key {
 	}
 	return keysOf(KindDNS, pod2sOfPod(pod))
 }
+
+// sameNames recognizes updates of a pod that change no name and no endpoint.
+func sameNames(old, new any) bool {
+	was, ok1 := old.(*corev1.Pod)
+	is, ok2 := new.(*corev1.Pod)
+	return ok1 && ok2 && dns.Alike(was, is)
+}

@@ -172,6 +172,29 @@ func (r *refusedResizes) of(key Key, pods []*corev1.Pod) map[types.UID]pod2.Refu
 	return maps.Clone(r.byKey[key])
 }
 
+// podFacts remembers the facts of each Pod2's pods. So a sync reads only those of which the cache
+// has another version.
+type podFacts struct {
+	mu    sync.Mutex
+	byKey map[Key]pod2.Facts
+}
+
+func newPodFacts() *podFacts { return &podFacts{byKey: map[Key]pod2.Facts{}} }
+
+// of returns the facts of pods, in name order, and forgets all others.
+func (f *podFacts) of(key Key, pods []*corev1.Pod) pod2.Facts {
+	f.mu.Lock()
+	earlier := f.byKey[key]
+	f.mu.Unlock()
+	facts := earlier.Of(pods) // a key is never synced twice at once
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byKey[key] = facts; len(facts) == 0 {
+		delete(f.byKey, key)
+	}
+	return facts
+}
+
 // throttle limits how often a value is written that many events change.
 type throttle struct {
 	mu    sync.Mutex

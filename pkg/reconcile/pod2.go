@@ -25,17 +25,19 @@ type pod2Kind struct {
 	*shared
 	names          *findings[pod2.Names]
 	refusedResizes *refusedResizes
+	facts          *podFacts
 	counts         *throttle
 }
 
 func newPod2Kind(s *shared, names *findings[pod2.Names]) *pod2Kind {
-	return &pod2Kind{s, names, newRefusedResizes(), newThrottle(s.clock, countsEvery)}
+	return &pod2Kind{s, names, newRefusedResizes(), newPodFacts(), newThrottle(s.clock, countsEvery)}
 }
 
 func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err error) {
 	cached := r.pod2s.get(key.Namespace, key.Name)
 	if cached == nil {
 		r.refusedResizes.of(key, nil)
+		r.facts.of(key, nil)
 		r.names.forget(key.path())
 		return state, 0, errNothing
 	}
@@ -51,6 +53,7 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 	slices.SortFunc(state.Networks, plan.ByName)
 	againClaims := r.observeClaims(key, &state)
 	state.Pods, again = r.podsOfPod2(key)
+	state.Facts = r.facts.of(key, state.Pods)
 	state.Refused = r.refusedResizes.of(key, state.Pods)
 	state.Sidecars = r.sidecarUpdates(key.Namespace, state.Pods)
 	return state, plan.Soonest(again, againClaims), nil

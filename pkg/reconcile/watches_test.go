@@ -131,7 +131,7 @@ func TestWhichEventsOfPodsMayWait(t *testing.T) {
 		p.Status.Replicas, p.Status.AvailableReplicas = replicas, available
 		return p
 	}
-	w := newWorld(t, awaits("few", 10, 0), awaits("many", 2000, 0), awaits("rolling", 2000, 1999), awaits("huge", 100_000, 0))
+	w := newWorld(t, awaits("few", 10, 0), awaits("many", 2000, 0), awaits("rolling", 2000, 1999), awaits("large", 10_000, 9_999), awaits("huge", 100_000, 0))
 	for _, row := range []struct {
 		old, new string
 		want     time.Duration
@@ -144,9 +144,10 @@ func TestWhichEventsOfPodsMayWait(t *testing.T) {
 		{"a phase=Running", "a phase=Succeeded", 0},
 		{"a", "a uid=other", 0}, // deleted and recreated while the watch was away
 		{"few-0 of=Pod2/few", "few-0 of=Pod2/few phase=Running", podProgress},
-		{"many-0 of=Pod2/many", "many-0 of=Pod2/many phase=Running", 200 * time.Millisecond},
+		{"many-0 of=Pod2/many", "many-0 of=Pod2/many phase=Running", 400 * time.Millisecond},
 		{"many-0 of=Pod2/many", "many-0 of=Pod2/many phase=Failed", 0},
 		{"rolling-0 of=Pod2/rolling", "rolling-0 of=Pod2/rolling phase=Running", podProgress},
+		{"large-0 of=Pod2/large", "large-0 of=Pod2/large phase=Running", 200 * time.Millisecond},
 		{"huge-0 of=Pod2/huge", "huge-0 of=Pod2/huge phase=Running", time.Second},
 		{"gone-0 of=Pod2/gone", "gone-0 of=Pod2/gone phase=Running", podProgress},
 	} {

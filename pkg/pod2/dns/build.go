@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -147,6 +148,15 @@ func endpoint(pod *corev1.Pod, address netip.Addr) discoveryv1.Endpoint {
 	return e
 }
 
+// Alike reports whether two versions of a pod have the same names and the same endpoints. Then
+// a decision about the later one is the decision about the earlier one.
+func Alike(was, is *corev1.Pod) bool {
+	return was.UID == is.UID && was.Spec.NodeName == is.Spec.NodeName && attachment.Ready(was) == attachment.Ready(is) &&
+		(was.DeletionTimestamp == nil) == (is.DeletionTimestamp == nil) && attachment.Gated(was) == attachment.Gated(is) && attachment.Over(was) == attachment.Over(is) &&
+		was.Annotations[v1.AddressesAnnotation] == is.Annotations[v1.AddressesAnnotation] &&
+		maps.Equal(was.Labels, is.Labels) && equality.Semantic.DeepEqual(was.OwnerReferences, is.OwnerReferences)
+}
+
 // overlaySlice returns a copy of a slice with the managed fields of want.
 func overlaySlice(current, want *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	s := current.DeepCopy()
@@ -169,7 +179,7 @@ func sliceDiffers(is, want *discoveryv1.EndpointSlice) string {
 // endpointsDiffer returns "+web-1 ~web-2 -web-3" for endpoints that are added, changed
 // and removed; it names a few.
 func endpointsDiffer(is, want []discoveryv1.Endpoint) string {
-	if equality.Semantic.DeepEqual(is, want) {
+	if slices.EqualFunc(is, want, sameEndpoint) {
 		return ""
 	}
 	old := map[string]discoveryv1.Endpoint{}
@@ -183,7 +193,7 @@ func endpointsDiffer(is, want []discoveryv1.Endpoint) string {
 		delete(old, name)
 		if !known {
 			all = append(all, "+"+name)
-		} else if !equality.Semantic.DeepEqual(before, e) {
+		} else if !sameEndpoint(before, e) {
 			all = append(all, "~"+name)
 		}
 	}
@@ -200,4 +210,17 @@ func endpointsDiffer(is, want []discoveryv1.Endpoint) string {
 		return "order"
 	}
 	return strings.Join(all, " ")
+}
+
+// sameEndpoint compares the fields that endpoint sets, without reflection: thousands of endpoints are
+// compared each second.
+func sameEndpoint(a, b discoveryv1.Endpoint) bool {
+	others := func(e discoveryv1.Endpoint) bool {
+		return e.DeprecatedTopology != nil || e.Zone != nil || e.Hints != nil
+	}
+	if others(a) || others(b) {
+		return equality.Semantic.DeepEqual(a, b)
+	}
+	return slices.Equal(a.Addresses, b.Addresses) && ptr.Equal(a.Hostname, b.Hostname) && ptr.Equal(a.NodeName, b.NodeName) && ptr.Equal(a.TargetRef, b.TargetRef) &&
+		ptr.Equal(a.Conditions.Ready, b.Conditions.Ready) && ptr.Equal(a.Conditions.Serving, b.Conditions.Serving) && ptr.Equal(a.Conditions.Terminating, b.Conditions.Terminating)
 }

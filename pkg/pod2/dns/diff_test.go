@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 func actions(s State) string { return lines(s, "withdraw", "confirm", "delete", "create", "update") }
@@ -226,5 +229,31 @@ func TestWhatIsMade(t *testing.T) {
 				t.Errorf("got  %s, %v\nwant %s", got, err, tt.want)
 			}
 		})
+	}
+}
+
+// Each field of an endpoint counts, also one of a later Kubernetes.
+func TestEachFieldOfAnEndpointCounts(t *testing.T) {
+	fill := func(e *discoveryv1.Endpoint) {
+		e.Addresses, e.Hostname, e.NodeName, e.TargetRef = []string{"10.0.0.2"}, ptr.To("web-0"), ptr.To("n1"), &corev1.ObjectReference{Name: "web-0"}
+		e.Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(true)}
+		e.DeprecatedTopology, e.Zone, e.Hints = map[string]string{"a": "b"}, ptr.To("z"), &discoveryv1.EndpointHints{}
+	}
+	var full discoveryv1.Endpoint
+	fill(&full)
+	for i := range reflect.TypeOf(full).NumField() {
+		field := reflect.TypeOf(full).Field(i)
+		if reflect.ValueOf(full).Field(i).IsZero() {
+			t.Errorf("this test sets no %s", field.Name)
+		}
+		var one discoveryv1.Endpoint
+		reflect.ValueOf(&one).Elem().Field(i).Set(reflect.ValueOf(full).Field(i))
+		if sameEndpoint(one, discoveryv1.Endpoint{}) || sameEndpoint(discoveryv1.Endpoint{}, one) {
+			t.Errorf("%s does not count", field.Name)
+		}
+	}
+	var again discoveryv1.Endpoint
+	if fill(&again); !sameEndpoint(full, again) {
+		t.Error("equal endpoints differ")
 	}
 }

@@ -217,3 +217,48 @@ func givenNames(s State) (names []string) {
 func undone(s State) string {
 	return spec.NamesDone(&spec.Cluster{Now: s.Now, Pods: s.Pods, Services: s.Services, EndpointSlices: s.Slices}, s.Pod2)
 }
+
+func TestPodsThatAreAlikeLeadToTheSamePlan(t *testing.T) {
+	changes := []func(*corev1.Pod){
+		func(pod *corev1.Pod) { pod.ResourceVersion += "1" },
+		func(pod *corev1.Pod) { pod.Status.Message = "x" },
+		func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodRunning },
+		func(pod *corev1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "a", "b") },
+		func(pod *corev1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AddressesAnnotation, "{}") },
+		func(pod *corev1.Pod) { metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.Pod2Label, "other") },
+		func(pod *corev1.Pod) { pod.UID = "another" },
+		func(pod *corev1.Pod) { pod.Spec.NodeName = "another" },
+		func(pod *corev1.Pod) { pod.Spec.SchedulingGates = nil },
+		func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed },
+		func(pod *corev1.Pod) { pod.Status.Conditions = nil },
+		func(pod *corev1.Pod) { pod.OwnerReferences = nil },
+		func(pod *corev1.Pod) { pod.DeletionTimestamp = nil },
+	}
+	alike := 0
+	chance.ForSeeds(t, 4000, func(t *testing.T, dice *rand.Rand) {
+		s, from := arbitrary(t, dice)
+		if len(s.Pods) == 0 {
+			return
+		}
+		i := dice.IntN(len(s.Pods))
+		if chance.One(dice, 3) { // only the labels of an orphan matter
+			s.Pods[i].OwnerReferences = nil
+		}
+		was, is := s.Pods[i], s.Pods[i].DeepCopy()
+		for range 1 + dice.IntN(2) {
+			changes[dice.IntN(len(changes))](is)
+		}
+		if !Alike(was, is) {
+			return
+		}
+		alike++
+		before := Diff(s)
+		s.Pods = slices.Clone(s.Pods)
+		if s.Pods[i] = is; !reflect.DeepEqual(Diff(s), before) {
+			t.Errorf("state %s\nplan\n%s\nafter a change of %s\n%s", from, before, is.Name, Diff(s))
+		}
+	})
+	if alike == 0 {
+		t.Error("no pods were alike")
+	}
+}

@@ -15,7 +15,7 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// fleet is what a watch of all pods has seen. A pod must have the addresses of the pod before it
+// fleet has the pods that a watch of all pods has seen. A pod must have the addresses of the pod before it
 // with the same name, and no other pod may ever have them: every Pod2 keeps its replicas.
 type fleet struct {
 	addresses

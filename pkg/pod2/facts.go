@@ -1,0 +1,78 @@
+package pod2
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+)
+
+// Facts have the properties that a decision reads of every pod. They depend on that version of
+// the pod only. So a program that decides again and again reads each version once.
+type Facts []*fact
+
+// fact is about one version of a pod.
+type fact struct {
+	pod         *corev1.Pod
+	record      inPlaceRecord
+	controller  *types.UID // of its controller, nil without one
+	terminating bool
+	over        bool
+	gated       bool // by our scheduling gate
+	ready       bool
+	since       time.Time // if it is ready
+	// labelled is true if the labels are those of a replica, except pod2 and hash.
+	labelled   bool
+	pod2, hash string // labels
+	request    string // annotation v1.Pod2RequestAnnotation
+	given      string // annotation v1.Pod2LabelsAnnotation
+}
+
+// Of returns the facts of pods, in their order. Those of a pod that is in the earlier facts, as
+// the same pointer, are not read again. This is fast if both are in name order.
+func (earlier Facts) Of(pods []*corev1.Pod) Facts {
+	facts, changed, next := make(Facts, len(pods)), len(earlier) != len(pods), 0
+	for i, pod := range pods {
+		for next < len(earlier) && earlier[next].pod.Name < pod.Name {
+			next++
+		}
+		if next < len(earlier) && earlier[next].pod == pod {
+			facts[i] = earlier[next]
+			continue
+		}
+		facts[i], changed = factOf(pod), true
+	}
+	if !changed {
+		return earlier
+	}
+	return facts
+}
+
+func factOf(pod *corev1.Pod) *fact {
+	f := &fact{
+		pod: pod, record: recordedInPlace(pod), terminating: pod.DeletionTimestamp != nil, over: attachment.Over(pod), gated: attachment.Gated(pod),
+		pod2: pod.Labels[v1.Pod2Label], hash: pod.Labels[v1.PodTemplateHashLabel],
+		request: pod.Annotations[v1.Pod2RequestAnnotation], given: pod.Annotations[v1.Pod2LabelsAnnotation],
+	}
+	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+		f.controller = &ref.UID
+	}
+	if c := attachment.Condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && f.record.restarting(pod) == "" {
+		f.ready, f.since = true, c.LastTransitionTime.Time
+		for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+			for i := range statuses { // a quick restart need not show in the condition
+				if running := statuses[i].State.Running; running != nil && running.StartedAt.After(f.since) {
+					f.since = running.StartedAt.Time
+				}
+			}
+		}
+	}
+	index, numbered := pod.Labels[v1.PodIndexLabel]
+	f.labelled = numbered && pod.Labels[v1.ManagedLabel] == "true" && index == pod.Name[strings.LastIndexByte(pod.Name, '-')+1:]
+	return f
+}
