@@ -48,7 +48,12 @@ func (b *bench) addresses(ctx context.Context, round, n int) {
 	for i := range all {
 		a := all[turn(i, round, len(all))]
 		part := measure.Results{}
-		if err := measure.Try(func() { b.allocate(ctx, a, n, part) }); err != nil {
+		err := measure.Try(func() {
+			if b.allocate(ctx, a, n, part); round == 0 {
+				b.keeps(ctx, a, min(n, mostKept), part)
+			}
+		})
+		if err != nil {
 			measure.Check(fmt.Errorf("%s, %d addresses: %w", a.name, n, err))
 		}
 		b.keepAddresses(a.name, part)
@@ -56,7 +61,9 @@ func (b *bench) addresses(ctx context.Context, round, n int) {
 	for _, name := range []string{pod2Each, pod2All} {
 		if b.only.MatchString(name) {
 			part := measure.Results{}
-			b.publish(ctx, name, n, part)
+			if b.publish(ctx, name, n, part); name == pod2All && round == 0 {
+				b.pod2Keeps(ctx, min(n, mostKept), part)
+			}
 			b.keepAddresses(name, part)
 		}
 	}

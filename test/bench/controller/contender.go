@@ -30,14 +30,16 @@ const (
 type contender struct {
 	name     string
 	networks []string
-	workload schema.GroupVersionKind // empty if a client creates the pods
-	spec     map[string]any          // of the workload, without replicas, template and Networks
-	users    []string                // of the controllers, whose writes count
-	updates  bool                    // a rolling update of all pods is measured
-	inPlace  bool                    // a change of only the image recreates no pod
-	scales   bool                    // the cost of scaling to zero is measured
-	replaces bool                    // a deleted pod is replaced
-	full     bool                    // only --full measures it
+	// annotations of the pods, for CNI plugins.
+	annotations map[string]any
+	workload    schema.GroupVersionKind // empty if a client creates the pods
+	spec        map[string]any          // of the workload, without replicas, template and Networks
+	users       []string                // of the controllers, whose writes count
+	updates     bool                    // a rolling update of all pods is measured
+	inPlace     bool                    // a change of only the image recreates no pod
+	scales      bool                    // the cost of scaling to zero is measured
+	replaces    bool                    // a deleted pod is replaced
+	full        bool                    // only --full measures it
 }
 
 const (
@@ -141,6 +143,9 @@ func (b *bench) create(ctx context.Context, c contender, ns string, n int) {
 		spec = map[string]any{}
 	}
 	metadata := map[string]any{"labels": labels}
+	if c.annotations != nil {
+		metadata["annotations"] = c.annotations
+	}
 	switch {
 	case c.ours():
 		networks := []any{}

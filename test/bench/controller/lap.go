@@ -131,9 +131,14 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	if b.begun != nil {
 		b.begun()
 	}
+	age, stop := b.watchStatus(ctx, l.namespace)
+	defer stop()
 	l.begin = time.Now()
 	b.create(ctx, c, l.namespace, l.n)
 	l.waitReady(ctx)
+	if c.ours() {
+		l.Add(age.most().Seconds(), "status age")
+	}
 	l.ready = l.pods.First(l.begin, l.up)
 	l.Add(l.ready.Seconds(), "ready")
 	l.Add(l.pods.First(l.begin, func(p measure.Point) bool { return p.Exist == l.n }).Seconds(), "exist")

@@ -218,6 +218,7 @@ func (r *report) Targets() (targets []measure.Target) {
 		target(fmt.Sprintf("Pod2 on one Network: controller CPU until Ready, %d pods relative to %d", r.Large(), r.larges[0]), cpu(r.Large())/cpu(r.larges[0]), 4.4, "%.2f", "")
 	}
 	if n := r.Large(); n > 0 {
+		target(fmt.Sprintf("Pod2 on one Network, %d pods: age of the status until all are Ready, s", n), r.Median(pod2OnOne, n, "status age"), 2, "%.1f", "")
 		target(fmt.Sprintf("Pod2 on one Network, %d pods: API writes for each pod deleted", n), r.Median(pod2OnOne, n, "deleted", "writes"), 1.1, "%.3f", "")
 	}
 	if r.Took > 0 {
