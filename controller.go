@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -34,7 +35,8 @@ type Syncer interface {
 //	                  |________________________________|
 //
 // A key is in the queue at most once, even if many events name it. If an event names it
-// while a worker syncs it, it is queued again when that worker is done.
+// while a worker syncs it, it is queued again when that worker is done. It waits longer if
+// that sync asked for a rest.
 type Controller struct {
 	syncer  Syncer
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Key]
@@ -44,6 +46,8 @@ type Controller struct {
 	mu sync.Mutex
 	// since says when each running sync began.
 	since map[reconcile.Key]time.Time
+	// rests says until when a key is not synced.
+	rests map[reconcile.Key]time.Time
 }
 
 const (
@@ -80,6 +84,7 @@ func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch
 	c := &Controller{
 		syncer:  syncer,
 		since:   map[reconcile.Key]time.Time{},
+		rests:   map[reconcile.Key]time.Time{},
 		backoff: backoff,
 		queue:   workqueue.NewTypedRateLimitingQueueWithConfig(backoff, workqueue.TypedRateLimitingQueueConfig[reconcile.Key]{Name: "pod2"}),
 	}
@@ -196,6 +201,11 @@ func (c *Controller) syncNext(ctx context.Context) bool {
 		return false // the queue still returns keys that it held, but no new sync may begin
 	}
 
+	if left := c.resting(key); left > 0 {
+		c.queue.AddAfter(key, left)
+		return true
+	}
+
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "key", key))
 	started := time.Now()
 	c.begin(key, started)
@@ -215,6 +225,7 @@ func (c *Controller) syncNext(ctx context.Context) bool {
 		return true
 	}
 	c.queue.Forget(key)
+	c.rest(key, result.Rest)
 	if result.RequeueAfter > 0 {
 		c.queue.AddAfter(key, result.RequeueAfter)
 	}
@@ -231,6 +242,25 @@ func (c *Controller) end(key reconcile.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.since, key)
+}
+
+// rest keeps a key from being synced for a while.
+func (c *Controller) rest(key reconcile.Key, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(c.rests, func(_ reconcile.Key, end time.Time) bool { return !end.After(now) })
+	c.rests[key] = now.Add(d)
+}
+
+// resting is how much longer the key must not be synced.
+func (c *Controller) resting(key reconcile.Key) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Until(c.rests[key])
 }
 
 // Check returns an error if a sync is stuck. Its object is no longer served, because a

@@ -193,6 +193,7 @@ func TestFailedKeyIsRetriedEverMoreSlowlyUntilItSucceeds(t *testing.T) {
 func TestRetriesAreAtMostAMinuteApartAndOfAnOldViewAThirdOfThat(t *testing.T) {
 	theLoop.RetriesAreAtMostAMinuteApartAndOfAnOldViewAThirdOfThat(t)
 }
+func TestRest(t *testing.T)                             { theLoop.Rest(t) }
 func TestRequeueAfter(t *testing.T)                     { theLoop.RequeueAfter(t) }
 func TestOneKeyIsNeverSyncedTwiceAtOnce(t *testing.T)   { theLoop.OneKeyIsNeverSyncedTwiceAtOnce(t) }
 func TestStop(t *testing.T)                             { theLoop.Stop(t) }

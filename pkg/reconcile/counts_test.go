@@ -145,3 +145,14 @@ func TestBatchesForgetWhatNobodyAsksFor(t *testing.T) {
 		t.Errorf("%d are remembered", len(b.ends))
 	}
 }
+
+func TestANetworkRestsAfterItBound(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
+	for _, want := range []time.Duration{bindsEvery, 0} {
+		result, err := w.r.Sync(t.Context(), Key{KindNetwork, ns, "blue"})
+		if err != nil || result.Rest != want {
+			t.Errorf("it rests %s, want %s (%v)", result.Rest, want, err)
+		}
+		w.catchUp()
+	}
+}

@@ -44,6 +44,9 @@ type Result struct {
 	// RequeueAfter is when a successful sync wants to run again; zero: not before the next
 	// event.
 	RequeueAfter time.Duration
+	// Rest is how long the key is not synced again after a successful sync. The events of
+	// that time share one sync.
+	Rest time.Duration
 	// Wakes are other keys that have work to do now, even if the sync failed.
 	Wakes []Key
 }

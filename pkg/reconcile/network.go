@@ -55,6 +55,11 @@ func releasesOf(blocks int) time.Duration {
 	return min(max(releasesEvery, time.Duration(blocks)*releasesPerBlock), mostReleases)
 }
 
+// bindsEvery is how long a Network that bound addresses binds no others. A pod that comes alone
+// is bound at once. Pods that come one by one, sixteen at once, share a write of an
+// AddressBlock: it has up to 256 entries, and costs more than a pod's.
+const bindsEvery = 60 * time.Millisecond
+
 func newNetworkKind(s *shared, over *confirmedOver, attachments *findings[network.Attachment], i Informers) *networkKind {
 	return &networkKind{
 		shared: s, cluster: newCluster(i, s.settings.ClusterCIDRs), ledgers: newLedgers(s.clock), over: over, attachments: attachments,
@@ -168,6 +173,9 @@ func (r *networkKind) apply(ctx context.Context, key Key, state network.State, p
 	}
 	if steps.failed() {
 		return result, r.tellFailure(ctx, steps, state, current, without(plan.Blocks, written))
+	}
+	if slices.ContainsFunc(written, func(w network.BlockWrite) bool { return w.Binds }) {
+		result.Rest = bindsEvery
 	}
 	// A pod whose condition cannot be written does not prevent the Network's status.
 	_, untold := forEachChanged(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {

@@ -64,6 +64,28 @@ func (n New) RetriesAreAtMostAMinuteApartAndOfAnOldViewAThirdOfThat(t *testing.T
 	}
 }
 
+// Rest keeps the key from being synced, and no other. The events of that time share one sync.
+func (n New) Rest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.New()
+		c, stop := n.start(t, sync(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+			log.Note("%s", key)
+			return reconcile.Result{Rest: time.Minute}, nil
+		}), 2)
+		c.Queue.Add(blue)
+		for range 5 {
+			time.Sleep(10 * time.Second)
+			c.Queue.Add(blue)
+		}
+		c.Queue.Add(green)
+		time.Sleep(time.Hour)
+		c.Queue.Add(blue)
+		time.Sleep(time.Hour)
+		log.Expect(t, "0s Network default/blue", "50s Network default/green", "1m0s Network default/blue", "1h0m50s Network default/blue")
+		stop()
+	})
+}
+
 // RequeueAfter syncs the key again, and only then.
 func (n New) RequeueAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
