@@ -146,6 +146,9 @@ func Accepts(s State, answer *corev1.Pod) string {
 	if Generations(answer)[s.Sidecar.Name] == s.Sidecar.Generation {
 		return ""
 	}
+	if s.Sidecar.Spec.Selector[v1.SidecarsLabel] == "disabled" {
+		return fmt.Sprintf("spec.selector has the label %s: disabled, and no pod with it gets a Sidecar: remove it from the selector", v1.SidecarsLabel)
+	}
 	return fmt.Sprintf("the API server does not add generation %d of the Sidecar to pods: apply artifacts/33-sidecars.yaml (Kubernetes 1.36 or newer), and label the namespace: kubectl label namespace %s %s=enabled",
 		s.Sidecar.Generation, s.Sidecar.Namespace, v1.SidecarsLabel)
 }

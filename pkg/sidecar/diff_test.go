@@ -80,6 +80,8 @@ func TestAnswerOfTheDryRun(t *testing.T) {
 			t.Errorf("%q: %s", other, why)
 		}
 	}
+	s.Sidecar.Spec.Selector = map[string]string{v1.SidecarsLabel: "disabled"}
+	same(t, Accepts(s, podWith("", false)), "spec.selector has the label samplecrd.k8s.io/sidecars: disabled, and no pod with it gets a Sidecar: remove it from the selector")
 }
 
 // The probe has the containers that the Sidecar targets.
