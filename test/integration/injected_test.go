@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -98,7 +99,8 @@ func serveWebhook(t *testing.T, patch string) string {
 	return fmt.Sprintf("{url: %s, caBundle: %s}", server.URL, base64.StdEncoding.EncodeToString(ca))
 }
 
-// waitCounted waits for the numbers of Networks, which are written with a delay.
+// waitCounted waits for the numbers of Networks and Sidecars, which are written with a delay. Each
+// pod has each Sidecar and is Ready.
 func waitCounted(t *testing.T, ns string) {
 	t.Helper()
 	eventually(t, "the Networks count the addresses", func(context.Context) (string, error) {
@@ -110,6 +112,14 @@ func waitCounted(t *testing.T, ns string) {
 		}
 		got, err := kubectl("-n", ns, "get", "networks", "-o", "jsonpath={.items[*].status.bound}")
 		if got != fmt.Sprintf("%d %d", want["blue"], want["green"]) {
+			return "they count " + got, err
+		}
+		return "", err
+	})
+	eventually(t, "the Sidecars count the pods", func(context.Context) (string, error) {
+		pods := strconv.Itoa(len(addresses(t, ns)))
+		got, err := kubectl("-n", ns, "get", "sidecars", "-o", "jsonpath={range .items[*]}{.status.matched} {.status.upToDate} {.status.ready}\n{end}")
+		if strings.ReplaceAll(got, pods+" "+pods+" "+pods+"\n", "") != "" {
 			return "they count " + got, err
 		}
 		return "", err
