@@ -10,6 +10,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Facts have the properties that a decision reads of every pod. They depend on that version of
@@ -33,25 +34,11 @@ type fact struct {
 	given      string // annotation v1.Pod2LabelsAnnotation
 }
 
-// Of returns the facts of pods, in their order. Those of a pod that is in the earlier facts, as
-// the same pointer, are not read again. This is fast if both are in name order.
-func (earlier Facts) Of(pods []*corev1.Pod) Facts {
-	facts, changed, next := make(Facts, len(pods)), len(earlier) != len(pods), 0
-	for i, pod := range pods {
-		for next < len(earlier) && earlier[next].pod.Name < pod.Name {
-			next++
-		}
-		if next < len(earlier) && earlier[next].pod == pod {
-			facts[i] = earlier[next]
-			continue
-		}
-		facts[i], changed = factOf(pod), true
-	}
-	if !changed {
-		return earlier
-	}
-	return facts
-}
+// Of returns the facts of pods, in their order, see plan.Again.
+func (earlier Facts) Of(pods []*corev1.Pod) Facts { return plan.Again(earlier, pods, factOf) }
+
+// Of returns the pod.
+func (f *fact) Of() *corev1.Pod { return f.pod }
 
 func factOf(pod *corev1.Pod) *fact {
 	f := &fact{

@@ -21,6 +21,7 @@ type dnsKind struct {
 	*shared
 	over     *confirmedOver
 	names    *findings[pod2.Names]
+	facts    *podFacts[dns.Facts]
 	throttle *throttle
 }
 
@@ -30,7 +31,7 @@ type dnsKind struct {
 const namesEvery = time.Second
 
 func newDNSKind(s *shared, over *confirmedOver, names *findings[pod2.Names]) *dnsKind {
-	return &dnsKind{s, over, names, newThrottle(s.clock, namesEvery)}
+	return &dnsKind{s, over, names, newPodFacts[dns.Facts](), newThrottle(s.clock, namesEvery)}
 }
 
 // observe reads the view of the DNS names of one Pod2's replicas. The Pod2's status will
@@ -41,6 +42,7 @@ func (r *dnsKind) observe(key Key) (state dns.State, again time.Duration, err er
 	}
 	state = dns.State{Now: r.clock.Now(), Pod2: r.pod2s.get(key.Namespace, key.Name)}
 	if state.Pod2 == nil {
+		r.facts.of(key, nil)
 		state.Slices = r.slices.sorted(byPod2, key.path())
 		return state, 0, nil
 	}
@@ -50,6 +52,7 @@ func (r *dnsKind) observe(key Key) (state dns.State, again time.Duration, err er
 	}
 	var pods, services, slices time.Duration
 	state.Pods, pods = r.podsOfPod2(key)
+	state.Facts = r.facts.of(key, state.Pods)
 	named := func(name string) bool { return strings.HasPrefix(name, key.Name+"-") }
 	servicesAt, slicesAt := r.services.at(), r.slices.at()
 	state.Services, services = r.writeServices.unwatched.addTo(key, r.services.by(byPod2, key.path()), servicesAt, func(s *corev1.Service) bool { return named(s.Name) })

@@ -174,22 +174,24 @@ func (r *refusedResizes) of(key Key, pods []*corev1.Pod) map[types.UID]pod2.Refu
 
 // podFacts remembers the facts of each Pod2's pods. So a sync reads only those of which the cache
 // has another version.
-type podFacts struct {
+type podFacts[F interface{ Of(pods []*corev1.Pod) F }] struct {
 	mu    sync.Mutex
-	byKey map[Key]pod2.Facts
+	byKey map[Key]F
 }
 
-func newPodFacts() *podFacts { return &podFacts{byKey: map[Key]pod2.Facts{}} }
+func newPodFacts[F interface{ Of(pods []*corev1.Pod) F }]() *podFacts[F] {
+	return &podFacts[F]{byKey: map[Key]F{}}
+}
 
 // of returns the facts of pods, in name order, and forgets all others.
-func (f *podFacts) of(key Key, pods []*corev1.Pod) pod2.Facts {
+func (f *podFacts[F]) of(key Key, pods []*corev1.Pod) F {
 	f.mu.Lock()
 	earlier := f.byKey[key]
 	f.mu.Unlock()
 	facts := earlier.Of(pods) // a key is never synced twice at once
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.byKey[key] = facts; len(facts) == 0 {
+	if f.byKey[key] = facts; len(pods) == 0 {
 		delete(f.byKey, key)
 	}
 	return facts

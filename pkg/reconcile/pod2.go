@@ -25,12 +25,12 @@ type pod2Kind struct {
 	*shared
 	names          *findings[pod2.Names]
 	refusedResizes *refusedResizes
-	facts          *podFacts
+	facts          *podFacts[pod2.Facts]
 	counts         *throttle
 }
 
 func newPod2Kind(s *shared, names *findings[pod2.Names]) *pod2Kind {
-	return &pod2Kind{s, names, newRefusedResizes(), newPodFacts(), newThrottle(s.clock, countsEvery)}
+	return &pod2Kind{s, names, newRefusedResizes(), newPodFacts[pod2.Facts](), newThrottle(s.clock, countsEvery)}
 }
 
 func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err error) {

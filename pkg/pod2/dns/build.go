@@ -91,20 +91,21 @@ func serviceDiffers(is, want *corev1.Service) string {
 // slicesOf returns the wanted slices of a Service, by family and ordinal.
 func (v *view) slicesOf(s service) []*discoveryv1.EndpointSlice {
 	var families [2][]*discoveryv1.EndpointSlice
+	var ordinals [2]int32 // of the last endpoint
 	for _, m := range v.members {
 		address, ok := m.address(s.network)
 		if !ok {
 			continue
 		}
-		family := &families[0]
+		family := 0
 		if address.Is6() {
-			family = &families[1]
+			family = 1
 		}
-		name := sliceName(s.name, m.ordinal, address)
-		if n := len(*family); n == 0 || (*family)[n-1].Name != name {
-			*family = append(*family, v.newSlice(s, name, address))
+		if len(families[family]) == 0 || ordinals[family]/perSlice != m.ordinal/perSlice {
+			families[family] = append(families[family], v.newSlice(s, sliceName(s.name, m.ordinal, address), address))
 		}
-		last := (*family)[len(*family)-1]
+		ordinals[family] = m.ordinal
+		last := families[family][len(families[family])-1]
 		last.Endpoints = append(last.Endpoints, endpoint(m.pod, address))
 	}
 	return append(families[0], families[1]...)
@@ -157,12 +158,14 @@ func Alike(was, is *corev1.Pod) bool {
 		maps.Equal(was.Labels, is.Labels) && equality.Semantic.DeepEqual(was.OwnerReferences, is.OwnerReferences)
 }
 
-// overlaySlice returns a copy of a slice with the managed fields of want.
+// overlaySlice returns a copy of a slice with the managed fields of want. It does not copy the
+// endpoints that it replaces.
 func overlaySlice(current, want *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
-	s := current.DeepCopy()
+	s := *current
+	s.ObjectMeta = *current.ObjectMeta.DeepCopy()
 	s.Labels = plan.Overlaid(s.Labels, want.Labels)
 	s.Endpoints, s.Ports = want.Endpoints, nil
-	return s
+	return &s
 }
 
 // sliceDiffers names the managed fields of a slice that differ, "" if none does.

@@ -21,6 +21,8 @@ type State struct {
 	// Decisions read the metadata, spec.nodeName, spec.schedulingGates, the phase and the
 	// condition Ready.
 	Pods []*corev1.Pod
+	// Facts of an earlier decision about this Pod2. They save time and decide nothing.
+	Facts Facts
 	// Services of the namespace, in name order: those with the Pod2's label, and known
 	// ones of any owner that have a name that it wants.
 	Services []*corev1.Service

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -45,25 +44,22 @@ type service struct {
 
 // member is a live replica that publishes addresses.
 type member struct {
-	pod       *corev1.Pod
-	ordinal   int32
-	addresses map[string]attachment.Address
+	*fact
+	ordinal int32
 }
 
 func look(s State) *view {
 	v := &view{State: s}
-	for _, pod := range s.Pods {
-		if ordinal, ok := v.publishes(pod); ok {
-			v.members = append(v.members, member{pod, ordinal, attachment.Published(pod)})
+	for _, f := range s.Facts.Of(s.Pods) {
+		if ordinal, ok := v.publishes(f.pod); ok {
+			v.members = append(v.members, member{f, ordinal})
 		}
 	}
 	slices.SortStableFunc(v.members, func(a, b member) int { return cmp.Compare(a.ordinal, b.ordinal) })
 	left := map[string]bool{}
 	for _, m := range v.members {
-		for network := range m.addresses {
-			if _, ok := m.address(network); ok {
-				left[network] = true
-			}
+		for _, a := range m.addresses {
+			left[a.network] = true
 		}
 	}
 	for _, network := range pod2.Networks(s.Pod2) {
@@ -89,14 +85,6 @@ func (v *view) publishes(pod *corev1.Pod) (ordinal int32, ok bool) {
 	return ordinal, ok && len(pod.Name) <= validation.DNS1123LabelMaxLength &&
 		(v.ours(pod) || orphaned(pod, map[string]string{v1.Pod2Label: v.Pod2.Name})) &&
 		!attachment.Gated(pod) && !attachment.Over(pod)
-}
-
-// address returns the address of the member on a Network. It skips addresses that no
-// Network hands out: a user wrote such an address into the annotation. EndpointSlices
-// refuse them, so one of them would block the write of 99 others.
-func (m member) address(network string) (netip.Addr, bool) {
-	a := m.addresses[network].Address.Addr()
-	return a, a.IsValid() && !a.IsUnspecified() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast()
 }
 
 func (v *view) ours(o metav1.Object) bool { return metav1.IsControlledBy(o, v.Pod2) }
