@@ -74,7 +74,7 @@ func newRows(s *shared, n *networkKind, a *addressSliceKind, h *historyKind, i I
 		}, false},
 		{podsResource, i.Pods.Informer(), cache.Indexers{
 			byNetwork: index(networksOfPod), byWaiting: index(networksWaitedFor), byPod2: index(pod2sOfPod), byCronTab: index(cronTabOf[*corev1.Pod]), byNode: index(nodeOfPod), bySidecar: index(sidecarsOfPod),
-		}, SlimPod, []wake{
+		}, newSiblings().slim, []wake{
 			{keys: n.podChanged, patience: s.podPatience}, {keys: waking(dnsOfPod), same: sameNames}, {keys: waking(labelledCronTab[*corev1.Pod])}, {keys: waking(func(p *corev1.Pod) []Key { return keysOf(KindSidecar, sidecarsOfPod(p)) }), same: countedAlike},
 		}, false},
 		{statefulSetsResource, i.StatefulSets.Informer(), nil, SlimStatefulSet, []wake{{keys: waking(wokenByStatefulSet)}}, false},

@@ -45,7 +45,7 @@ var (
 	}
 	heapAreas = []area{
 		{"indexes of the caches", regexp.MustCompile(`tools/cache\.\(\*(storeIndex|threadSafeMap)\)`)},
-		{"pods in the cache", regexp.MustCompile(`pkg/reconcile\.SlimPod|api/core/v1\.\(\*Pod\)`)},
+		{"pods in the cache", regexp.MustCompile(`pkg/reconcile\.(SlimPod|common)|api/core/v1\.\(\*Pod\)`)},
 		{"DNS names: EndpointSlices and Services", regexp.MustCompile(`discovery/v1\.|api/core/v1\.\(\*Service\)`)},
 		{"AddressBlocks and other objects of Pod2", regexp.MustCompile(`pkg/network\.|reconcile\.\(\*\w+\)\.readBlocks|AddressBlock|serializer/json\.|sigs\.k8s\.io/json`)},
 		{"events and the queue", regexp.MustCompile(`api/core/v1\.\(\*(Event|ObjectReference)\)|workqueue|processorListener|main\.NewController`)},

@@ -1,0 +1,65 @@
+package reconcile
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+func TestPodsThatShareMemoryStayTheSame(t *testing.T) {
+	siblings := newSiblings()
+	for range 2 { // each pod comes after each other one, and after itself
+		for _, pod := range fatPods() {
+			want, _ := SlimPod(pod.DeepCopy())
+			got, err := siblings.slim(pod.DeepCopy())
+			if err != nil || !equality.Semantic.DeepEqual(got, want) {
+				t.Errorf("%s is %+v, want %+v", pod.Name, got, want)
+			}
+		}
+	}
+}
+
+// BenchmarkSlimPod measures the heap of the pods in the cache, with and without siblings.
+func BenchmarkSlimPod(b *testing.B) {
+	for _, bm := range []struct {
+		name string
+		slim func(any) (any, error)
+	}{{"alone", SlimPod}, {"sibling", newSiblings().slim}} {
+		b.Run(bm.name, func(b *testing.B) {
+			var pods []any
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			for b.Loop() {
+				pod := fatPods()[1]
+				pod.Name = "web-" + strconv.Itoa(len(pods))
+				pod.Labels[v1.PodIndexLabel], pod.Annotations[v1.AddressesAnnotation] = strconv.Itoa(len(pods)), fmt.Sprintf(`{"blue":{"address":"10.1.%d.%d/16"}}`, len(pods)/256, len(pods)%256)
+				pod.UID = types.UID("7b3d2c1a-0000-4000-8000-" + strconv.Itoa(100_000_000_000+len(pods)))
+				raw, err := pod.Marshal()
+				if err != nil {
+					b.Fatal(err)
+				}
+				decoded := &corev1.Pod{}
+				if err := decoded.Unmarshal(raw); err != nil {
+					b.Fatal(err)
+				}
+				slim, err := bm.slim(decoded)
+				if err != nil {
+					b.Fatal(err)
+				}
+				pods = append(pods, slim)
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/float64(len(pods)), "B/pod")
+			runtime.KeepAlive(pods)
+		})
+	}
+}
