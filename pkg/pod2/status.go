@@ -21,9 +21,11 @@ func (v *view) status(failures map[int]failure) *v1.Pod2Status {
 
 // statusMayWait reports whether the new status differs from the written one in numbers
 // only. While many replicas are created or deleted, numbers are outdated before anyone
-// reads them.
+// reads them. A plan that creates many replicas takes so long that its status need not wait
+// as well.
 func (p Plan) statusMayWait(s State) bool {
-	return p.Status != nil && equality.Semantic.DeepEqual(withoutNumbers(*p.Status), withoutNumbers(s.Pod2.Status))
+	const many = 100
+	return p.Status != nil && len(p.Create) < many && equality.Semantic.DeepEqual(withoutNumbers(*p.Status), withoutNumbers(s.Pod2.Status))
 }
 
 func withoutNumbers(status v1.Pod2Status) v1.Pod2Status {

@@ -1,6 +1,7 @@
 package pod2
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -140,5 +141,17 @@ func TestWithFailures(t *testing.T) {
 	s.Now = now.Add(time.Hour)
 	if again := WithFailures(s, []plan.Failure{quota}); again != nil {
 		t.Errorf("already written, and written again: %s", statusText(again))
+	}
+}
+
+// The status of a plan that creates fewer replicas waits until numbers may change.
+func TestNumbersOfManyCreationsAreNotHeld(t *testing.T) {
+	for replicas, want := range map[int]bool{100: false, 101: true} {
+		s := state(t, fmt.Sprintf("replicas=%d", replicas), "web-0")
+		s.Pod2.Status = *Diff(s).Status
+		s.Pod2.Status.Replicas, s.NumbersHeld = 0, time.Second
+		if got := Diff(s).Status != nil; got != want {
+			t.Errorf("with %d of %d replicas missing, it writes the status: %t", replicas-1, replicas, got)
+		}
 	}
 }

@@ -124,7 +124,7 @@ func TestLargerObjectsAreCountedLessOften(t *testing.T) {
 		counts, releases time.Duration
 	}{
 		{3, 1, countsEvery, releasesEvery},
-		{4_000, 16, 400 * time.Millisecond, 1600 * time.Millisecond},
+		{6_000, 24, 600 * time.Millisecond, 2400 * time.Millisecond},
 		{10_000, 40, time.Second, 4 * time.Second},
 		{100_000, 400, mostCounts, mostReleases},
 	} {

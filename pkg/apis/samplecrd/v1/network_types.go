@@ -259,7 +259,7 @@ type AddressRange string
 
 // NetworkStatus is the observed state of a Network. All counts are of single
 // addresses. If only counts change, the controller writes the status at most
-// four times a second.
+// twice a second.
 type NetworkStatus struct {
 	// capacity is the number of addresses that may be handed out. It does not
 	// count the network and broadcast addresses of cidr and of its earlier values,

@@ -195,7 +195,7 @@ type Pod2Spec struct {
 }
 
 // Pod2Status is the observed state of a Pod2. If only counts change, the
-// controller writes the status at most four times a second.
+// controller writes the status at most twice a second.
 type Pod2Status struct {
 	// replicas is the number of pods of this Pod2 that exist and are neither
 	// terminating nor terminated.
