@@ -16,6 +16,7 @@ func (b *bench) stand(ctx context.Context) {
 	synced := c.WaitSynced(ctx)
 	b.Add(c.Ready.Sub(c.Started).Seconds(), "standing", "start")
 	b.Add(synced.Sub(c.Started).Seconds(), "standing", "synced")
+	b.Audit.Read()
 	before, cpu := requests(ctx, c), c.CPU()
 	b.Add(before["writes"], "standing", "writes of a start")
 	select {
@@ -27,6 +28,11 @@ func (b *bench) stand(ctx context.Context) {
 	after := requests(ctx, c)
 	b.Add(after["all"]-before["all"], "standing", "calls")
 	b.Add(after["writes"]-before["writes"], "standing", "writes")
+	for write, count := range b.Audit.Read() {
+		if write.User == pod2User {
+			measure.Say("idle, and %d writes: %s %s", count, write.Verb, write.Resource)
+		}
+	}
 	base, live := heap(ctx, b.base), heap(ctx, c)
 	b.Add(base/(1<<20), "standing", "base, MiB")
 	b.Add(live/(1<<20), "standing", "heap, MiB")
