@@ -41,7 +41,7 @@ func (b *bench) measureAll(ctx context.Context) {
 					if whole && round == 0 && (b.Full || len(c.networks) == 0) {
 						b.update(ctx, l)
 					}
-					if whole && c.replaces && (round == 0 || b.Full) {
+					if whole && c.replaces {
 						b.replace(ctx, l)
 					}
 					if c.scales && round == 0 {
