@@ -10,10 +10,11 @@ import (
 )
 
 // Programs of the control plane, by the names of their processes, and this one.
-var programs = []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler", "kwok-controller"}
+var programs = []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler", kwok}
 
 const (
 	pod2Controller = "pod2-controller"
+	kwok           = "kwok-controller"
 	thisProgram    = "client and observer"
 )
 

@@ -94,6 +94,7 @@ func run(ctx context.Context, o options) {
 	for _, name := range programs {
 		b.components[name] = measure.Find(dir, name)
 	}
+	defer b.restartKWOK(ctx)()
 	b.kubeconfig = b.ServiceAccountKubeconfig(ctx, "pod2-system", "pod2-controller")
 	b.startController(ctx)
 	defer func() { b.controller.Stop() }()
