@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,19 +19,36 @@ import (
 const (
 	byNetwork = "network" // its AddressBlocks; pods that ask for it or publish one of its addresses; Pod2s and CronTabs on it; its VNIs
 	byWaiting = "waiting" // pods that wait for one of its addresses
-	byPod     = "pod"     // AddressBlocks with an entry that names it
+	byPrefix  = "prefix"  // AddressBlocks with an entry of a pod; the value is its prefixOf
 	byPod2    = "pod2"    // its replicas, and pods with the label or name of one; its PVCs likewise; objects with its label
 	byClass   = "class"   // PVCs of it; the value is its name
 )
 
 func networkOfBlock(b *v1.AddressBlock) []string { return []string{path(b.Namespace, b.Spec.Network)} }
 
-func podsOfBlock(b *v1.AddressBlock) []string {
-	pods := make([]string, 0, len(b.Spec.Entries))
-	for _, e := range b.Spec.Entries {
-		pods = append(pods, path(b.Namespace, e.Pod))
+func prefixesOfBlock(b *v1.AddressBlock) []string {
+	prefixes := map[string]bool{}
+	for i := range b.Spec.Entries {
+		prefixes[prefixOf(b.Spec.Entries[i].Pod)] = true
 	}
-	return pods
+	return inNamespace(b.Namespace, slices.Collect(maps.Keys(prefixes)))
+}
+
+// prefixOf returns the name of a pod without its last character, which ten replicas share. An
+// index of whole names would take 0.4 KiB for each address, and each write of an AddressBlock would
+// update 256 values.
+func prefixOf(pod string) string { return pod[:max(0, len(pod)-1)] }
+
+// blocksNaming returns the AddressBlocks with an entry that names the pod, in no order.
+func (s *caches) blocksNaming(namespace, pod string) []*v1.AddressBlock {
+	return slices.DeleteFunc(s.blocks.by(byPrefix, path(namespace, prefixOf(pod))), func(b *v1.AddressBlock) bool {
+		for i := range b.Spec.Entries { // large, so they are not copied
+			if b.Spec.Entries[i].Pod == pod {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 func networksOfPod(pod *corev1.Pod) []string {

@@ -102,7 +102,7 @@ func (w *world) podHappens(dice *rand.Rand, name string) string {
 		}
 	}
 	pod := arbitraryPod(dice, name)
-	for _, block := range w.r.blocks.by(byPod, path(ns, name)) {
+	for _, block := range w.r.blocksNaming(ns, name) {
 		if i := slices.IndexFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.Pod == name }); !chance.One(dice, 3) {
 			pod = newPod(fmt.Sprintf("%s on=blue published=blue:%s", name, block.Spec.Entries[i].Address))
 		}

@@ -183,7 +183,7 @@ func (r *networkKind) settle(key Key, b *settledBlock, pods map[string]*corev1.P
 // naming returns the AddressBlocks with entries of a pod.
 func (r *networkKind) naming(key Key, l *ledger, pod string) []*settledBlock {
 	var blocks []*settledBlock
-	for _, block := range r.blocks.by(byPod, path(key.Namespace, pod)) {
+	for _, block := range r.blocksNaming(key.Namespace, pod) {
 		if b := l.blocks[block.Name]; b != nil {
 			blocks = append(blocks, b)
 		}

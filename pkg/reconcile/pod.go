@@ -28,7 +28,7 @@ func (r *podKind) observe(key Key) (network.PodState, time.Duration, error) {
 	if err != nil {
 		return state, 0, nil //nolint:nilerr // Publish reads the request again and reports it to the user
 	}
-	blocks := r.blocks.by(byPod, key.path())
+	blocks := r.blocksNaming(key.Namespace, key.Name)
 	for _, request := range requests {
 		neighbour := network.Neighbour{Name: request.Network, Network: r.networks.get(key.Namespace, request.Network)}
 		for _, block := range blocks {

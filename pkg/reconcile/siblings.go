@@ -6,18 +6,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 )
 
 // siblings let the pods of one controller share equal parts in memory, which are a third of a slim
 // pod. Nobody changes objects of a cache.
-type siblings struct{ byOwner *lru.Cache } // of the UID of the controller: its last pod
+type siblings struct{ last *lru.Cache } // by stage
 
-// rememberedOwners is for how many controllers the last pod is remembered. Pods of further ones
-// share nothing.
-const rememberedOwners = 1000
+// stage of a pod. Pods of one controller have most in common in the same stage: a pod that waits for
+// its addresses has neither their annotation nor the status of containers.
+type stage struct {
+	controller types.UID
+	gated      bool
+	phase      corev1.PodPhase
+}
 
-func newSiblings() siblings { return siblings{lru.New(rememberedOwners)} }
+// rememberedStages is for how many stages the last pod is remembered. Pods of further ones share
+// nothing. A controller has three while its pods start.
+const rememberedStages = 3000
+
+func newSiblings() siblings { return siblings{lru.New(rememberedStages)} }
 
 // slim is SlimPod, as a transform of an informer.
 func (s siblings) slim(obj any) (any, error) {
@@ -27,10 +36,11 @@ func (s siblings) slim(obj any) (any, error) {
 		return slim, err
 	}
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
-		if last, known := s.byOwner.Get(ref.UID); known {
+		reached := stage{ref.UID, len(pod.Spec.SchedulingGates) > 0, pod.Status.Phase}
+		if last, known := s.last.Get(reached); known {
 			share(pod, last.(*corev1.Pod))
 		}
-		s.byOwner.Add(ref.UID, pod)
+		s.last.Add(reached, pod)
 	}
 	return pod, nil
 }

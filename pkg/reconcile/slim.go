@@ -52,7 +52,8 @@ func SlimPod(obj any) (any, error) {
 	slim.Status.Message = pod.Status.Message
 	slim.Status.ContainerStatuses = slimStatuses(pod.Status.ContainerStatuses)
 	for _, c := range pod.Status.Conditions {
-		if slices.Contains(podConditions, c.Type) {
+		scheduled := c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue // its NodeName says the same
+		if !scheduled && slices.Contains(podConditions, c.Type) {
 			slim.Status.Conditions = append(slim.Status.Conditions, c)
 		}
 	}

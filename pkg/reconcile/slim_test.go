@@ -29,6 +29,9 @@ func fatten(pod *corev1.Pod) *corev1.Pod {
 			Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)})
 	}
 	condition(corev1.PodInitialized, corev1.ConditionTrue, "", "")
+	if pod.Status.Phase == corev1.PodRunning {
+		condition(corev1.PodScheduled, corev1.ConditionTrue, "", "")
+	}
 	switch pod.Name {
 	case "web-1": // admission restored the old image
 		pod.Annotations[v1.InPlaceAnnotation] = `{"containers":{"app":{"id":"id-1","image":"nginx:1"}}}`

@@ -93,7 +93,7 @@ func (s *caches) wokenByPod(pod *corev1.Pod) []Key {
 		keys = append(keys, keyOf(KindPod, pod))
 	}
 	networks := networksOfPod(pod)
-	for _, block := range s.blocks.by(byPod, pathOf(pod)) {
+	for _, block := range s.blocksNaming(pod.Namespace, pod.Name) {
 		networks = append(networks, path(block.Namespace, block.Spec.Network))
 	}
 	return append(append(keys, keysOf(KindNetwork, networks)...), keysOf(KindPod2, pod2sOfPod(pod))...)
