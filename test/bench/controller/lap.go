@@ -142,9 +142,9 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	l.ready = l.pods.First(l.begin, l.up)
 	l.Add(l.ready.Seconds(), "ready")
 	l.Add(l.pods.First(l.begin, func(p measure.Point) bool { return p.Exist == l.n }).Seconds(), "exist")
-	l.addComputed(computed, b.computed())
+	l.addComputed("Ready", l.ready, computed, b.computed())
 	if !c.raw() {
-		l.Add(l.Median("CPU", c.creator()), "creator", "CPU")
+		l.Add(l.Median("CPU until Ready", c.creator()), "creator", "CPU")
 		l.Add(creator.Peak()/(1<<20), "creator", "MiB")
 	}
 	b.waitQuiet(ctx)
@@ -152,11 +152,13 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	if more != nil {
 		more(l)
 	}
-	end, had := time.Now(), l.pods.Now().Exist
+	end, had, computed := time.Now(), l.pods.Now().Exist, b.computed()
 	b.delete(ctx, c, l.namespace)
 	l.waitGone(ctx)
 	if had > 0 {
-		l.Add(l.pods.First(end, gone).Seconds(), "gone")
+		took := l.pods.First(end, gone)
+		l.Add(took.Seconds(), "gone")
+		l.addComputed("gone", took, computed, b.computed())
 	}
 }
 
@@ -235,12 +237,13 @@ func (b *bench) replace(ctx context.Context, l *lap) {
 
 // addComputed adds the CPU time of each component, and its sum as a share of the machine. If
 // the sum is far below the whole machine, the contender was waiting, not working.
-func (l *lap) addComputed(before, after map[string]float64) {
+func (l *lap) addComputed(until string, took time.Duration, before, after map[string]float64) {
 	all := 0.0
+	until = "CPU until " + until
 	for _, name := range components {
-		l.Add(after[name]-before[name], "CPU", name)
+		l.Add(after[name]-before[name], until, name)
 		all += after[name] - before[name]
 	}
-	l.Add(all, "CPU", "all")
-	l.Add(100*all/l.ready.Seconds()/float64(runtime.NumCPU()), "CPU", "%")
+	l.Add(all, until, "all")
+	l.Add(100*all/took.Seconds()/float64(runtime.NumCPU()), until, "%")
 }

@@ -114,7 +114,7 @@ func (b *bench) profileLaps(ctx context.Context) {
 		add := func(program string, p *profile.Profile, areas []area) {
 			shares := share(p, areas)
 			for _, area := range names(areas) {
-				b.Add(shares[area]*l.Median("CPU", program), "profile", program, c.name, area)
+				b.Add(shares[area]*l.Median("CPU until Ready", program), "profile", program, c.name, area)
 			}
 		}
 		add(apiServer, server, serverAreas)
