@@ -236,7 +236,7 @@ func (r *report) Targets() (targets []measure.Target) {
 	}
 	target("heap for each pod watched, KiB", r.Median("heap", "a pod"), 4, "%.2f", whyHeap())
 	target("idle: % of a core", 100*r.Median("standing", "CPU")/r.Idle.Seconds(), 1, "%.2f", "")
-	target("idle: writes", r.Median("standing", "writes"), 0, "%.0f", "")
+	target("idle: writes, without late ones of AddressHistories", r.Median("standing", "writes"), 0, "%.0f", "")
 	target("start with all pods standing: writes", r.Median("standing", "writes of a start"), 0, "%.0f", "")
 	for _, bound := range []int{1000, 65000} {
 		on := fmt.Sprintf("one pod waits on a Network with %d bound addresses: one sync, ", bound)
