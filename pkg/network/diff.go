@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -56,10 +57,12 @@ func (p Plan) paced(s State) Plan {
 
 // binds says whether the page has an entry that becomes Bound, or that is Bound and changes.
 func (p *page) binds() bool {
-	return slices.ContainsFunc(p.entries, func(e entry) bool {
-		i, known := index(p.observed, e.addr)
-		return e.State == v1.AddressBound && (!known || !sameEntry(*p.observed[i].AddressEntry, *e.AddressEntry))
-	})
+	for _, is := range p.changed() {
+		if is != nil && is.State == v1.AddressBound {
+			return true
+		}
+	}
+	return false
 }
 
 func hasFinalizer(o metav1.Object) bool {
@@ -193,32 +196,51 @@ func (p *page) apiEntries() []v1.AddressEntry {
 
 // changes has one text for each changed address, in address order.
 func (p *page) changes() []string {
-	changes := slices.Clone(p.dropped)
-	for _, e := range p.entries {
-		var was v1.AddressEntry
-		if i, known := index(p.observed, e.addr); known {
-			was = *p.observed[i].AddressEntry
-		}
-		if sameEntry(was, *e.AddressEntry) {
-			continue
-		}
+	changes, freed := slices.Clone(p.dropped), []string(nil)
+	for was, is := range p.changed() {
 		switch {
-		case e.State == v1.AddressBound && was.State == v1.AddressBound && was.PodUID == e.PodUID:
-			changes = append(changes, fmt.Sprintf("pass %s of %s to %s %s", e.Address, e.Pod, e.Owner.Kind, e.Owner.Name))
-		case e.State == v1.AddressBound:
-			changes = append(changes, fmt.Sprintf("bind %s to %s", e.Address, PodRef{e.Pod, e.PodUID}))
-		case e.State == v1.AddressReserved:
-			changes = append(changes, fmt.Sprintf("reserve %s for %s", e.Address, e.Pod))
+		case is == nil:
+			freed = append(freed, fmt.Sprintf("free %s of %s", was.Address, was.Pod))
+		case is.State == v1.AddressBound && was != nil && was.State == v1.AddressBound && was.PodUID == is.PodUID:
+			changes = append(changes, fmt.Sprintf("pass %s of %s to %s %s", is.Address, is.Pod, is.Owner.Kind, is.Owner.Name))
+		case is.State == v1.AddressBound:
+			changes = append(changes, fmt.Sprintf("bind %s to %s", is.Address, PodRef{is.Pod, is.PodUID}))
+		case is.State == v1.AddressReserved:
+			changes = append(changes, fmt.Sprintf("reserve %s for %s", is.Address, is.Pod))
 		default:
-			changes = append(changes, fmt.Sprintf("rest %s of %s", e.Address, e.Pod))
+			changes = append(changes, fmt.Sprintf("rest %s of %s", is.Address, is.Pod))
 		}
 	}
-	for _, e := range p.observed {
-		if _, kept := index(p.entries, e.addr); !kept {
-			changes = append(changes, fmt.Sprintf("free %s of %s", e.addr, e.Pod))
+	return append(changes, freed...)
+}
+
+// changed yields the entries that differ, in address order: the observed one and the desired one.
+// One of them may be nil. It reads both lists once.
+func (p *page) changed() iter.Seq2[*v1.AddressEntry, *v1.AddressEntry] {
+	return func(yield func(was, is *v1.AddressEntry) bool) {
+		for was, is := p.observed, p.entries; len(was)+len(is) > 0; {
+			var a, b *v1.AddressEntry
+			order := 0
+			switch {
+			case len(was) == 0:
+				order = 1
+			case len(is) == 0:
+				order = -1
+			default:
+				order = was[0].addr.Compare(is[0].addr)
+			}
+			if order <= 0 {
+				a, was = was[0].AddressEntry, was[1:]
+			}
+			if order >= 0 {
+				b, is = is[0].AddressEntry, is[1:]
+			}
+			same := a == b || a != nil && b != nil && sameEntry(*a, *b)
+			if !same && !yield(a, b) {
+				return
+			}
 		}
 	}
-	return changes
 }
 
 func sameEntry(a, b v1.AddressEntry) bool {

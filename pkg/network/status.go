@@ -209,10 +209,10 @@ func (v *view) reassigned() []plan.Event {
 		if p.quiet { // it reserved nothing
 			continue
 		}
-		for _, was := range p.observed {
-			i, there := index(p.entries, was.addr)
-			if was.State == v1.AddressReserved && !v.owners[was.Owner].hasOrdinal(was.Owner, was.Pod) && there && p.entries[i].State == v1.AddressBound && p.entries[i].Pod != was.Pod {
-				given = append(given, fmt.Sprintf("%s from scaled-down replica %s to pod %s", was.addr, was.Pod, p.entries[i].Pod))
+		for was, is := range p.changed() {
+			if was != nil && is != nil && was.State == v1.AddressReserved && is.State == v1.AddressBound && is.Pod != was.Pod &&
+				!v.owners[was.Owner].hasOrdinal(was.Owner, was.Pod) {
+				given = append(given, fmt.Sprintf("%s from scaled-down replica %s to pod %s", was.Address, was.Pod, is.Pod))
 			}
 		}
 	}
