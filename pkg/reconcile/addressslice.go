@@ -30,9 +30,24 @@ const (
 	locationsBurst = 5
 )
 
-// removalsEvery is how long addresses of terminated pods may stay in AddressSlices. Most are
-// removed earlier, in the same write that adds the address of a new pod.
-const removalsEvery = 10 * time.Second
+// comparesEvery is the same for a comparison that wrote nothing, because removals wait. While
+// 10,000 pods terminate, their addresses are compared five times a second, not with each event.
+const comparesEvery = locationsEvery / 5
+
+// removalsEvery is how long addresses of terminated pods may stay in AddressSlices:
+// removalsPerSlice for each slice, at most mostRemovals. Most are removed earlier, in the same
+// write that adds the address of a new pod. Each round may write all slices: 10,000 pods that
+// terminate within two minutes have 200 of them.
+const (
+	removalsEvery    = 10 * time.Second
+	removalsPerSlice = 500 * time.Millisecond
+	mostRemovals     = time.Minute
+)
+
+// removalsOf returns removalsEvery for a number of AddressSlices.
+func removalsOf(slices int) time.Duration {
+	return min(max(removalsEvery, time.Duration(slices)*removalsPerSlice), mostRemovals)
+}
 
 func newAddressSliceKind(s *shared) *addressSliceKind {
 	k := &addressSliceKind{s, newThrottle(s.clock, locationsEvery), newThrottle(s.clock, removalsEvery), newLocations(s.clock)}
@@ -49,8 +64,9 @@ func (r *addressSliceKind) observe(key Key) (state addressslice.State, again tim
 	}
 	state = addressslice.State{
 		Namespace: key.Namespace, Name: key.Name, Slices: r.addressSlices.sorted(bySliced, key.path()),
-		Locations: map[string]string{}, Unlocated: map[string]bool{}, RemovalsHeld: r.removals.gathered(key),
+		Locations: map[string]string{}, Unlocated: map[string]bool{},
 	}
+	state.RemovalsHeld = r.removals.gathered(key, removalsOf(len(state.Slices)))
 	if key.Name == "" {
 		for _, node := range r.nodes.all() {
 			for _, address := range addressslice.NodeAddresses(node) {
@@ -93,11 +109,14 @@ func (r *addressSliceKind) hostOf(namespace string) func(v1.AddressEntry) (strin
 func (r *addressSliceKind) apply(ctx context.Context, key Key, state addressslice.State, p addressslice.Plan) (result Result, err error) {
 	result.RequeueAfter = p.RequeueAfter
 	if p.Gathers {
-		r.removals.gather(key)
+		r.removals.gather(key, removalsOf(len(state.Slices)))
 	} else {
 		r.removals.end(key)
 	}
 	if p.Empty() {
+		if p.Gathers {
+			r.throttle.beginFor(key, comparesEvery)
+		}
 		return result, nil
 	}
 	writes := records[*v1.AddressSlice]{state.Network, p.Confirm, p.Delete, p.Update, p.Create, addressslice.ReasonFailedWrite}

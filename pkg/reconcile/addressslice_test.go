@@ -101,6 +101,32 @@ func TestRemovalsGather(t *testing.T) {
 	same(t, w.locations("blue-0"), "10.1.0.3 on 192.0.2.2")
 }
 
+// While addresses only wait for their removal, their events share comparisons: 25 at once, and
+// then five a second.
+func TestComparisonsWithoutAWriteRest(t *testing.T) {
+	w := newWorld(t, located()...)
+	w.syncText(KindAddressSlice, "blue")
+	w.clock.SetTime(now.Add(10 * time.Second))
+	w.remove(newPod("a"))
+	w.catchUp()
+	compared := func() (n int) {
+		for range 50 {
+			result, err := w.r.Sync(t.Context(), Key{KindAddressSlice, ns, "blue"})
+			if w.must(err); result.RequeueAfter > time.Second { // until the removal
+				n++
+			}
+		}
+		return n
+	}
+	if n := compared(); n != 26 {
+		t.Errorf("%d comparisons at once", n)
+	}
+	w.later(time.Second)
+	if n := compared(); n != 5 {
+		t.Errorf("%d comparisons after a second", n)
+	}
+}
+
 // A node that the cache does not show yet, or without an address: the AddressSlice does not change.
 func TestUnknownNode(t *testing.T) {
 	w := newWorld(t, located(newPod("b published=blue:10.1.0.3 node=n9"))...)

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -120,16 +121,17 @@ func TestAddressesAreTakenBackInBatches(t *testing.T) {
 
 func TestLargerObjectsAreCountedLessOften(t *testing.T) {
 	for _, row := range []struct {
-		pods, blocks     int
-		counts, releases time.Duration
+		pods, blocks, slices       int
+		counts, releases, removals time.Duration
 	}{
-		{3, 1, countsEvery, releasesEvery},
-		{6_000, 24, 600 * time.Millisecond, 2400 * time.Millisecond},
-		{10_000, 40, time.Second, 4 * time.Second},
-		{100_000, 400, mostCounts, mostReleases},
+		{3, 1, 1, countsEvery, releasesEvery, removalsEvery},
+		{600, 3, 12, 600 * time.Millisecond, time.Second, 10 * time.Second},
+		{4_000, 16, 80, time.Second, 1600 * time.Millisecond, 40 * time.Second},
+		{100_000, 400, 2000, mostCounts, mostReleases, mostRemovals},
 	} {
-		if counts, releases := countsOf(row.pods), releasesOf(row.blocks); counts != row.counts || releases != row.releases {
-			t.Errorf("%d pods: %s, %d AddressBlocks: %s", row.pods, counts, row.blocks, releases)
+		got := []time.Duration{countsOf(row.pods), releasesOf(row.blocks), removalsOf(row.slices)}
+		if want := []time.Duration{row.counts, row.releases, row.removals}; !slices.Equal(got, want) {
+			t.Errorf("%d pods, %d AddressBlocks, %d AddressSlices: %s, want %s", row.pods, row.blocks, row.slices, got, want)
 		}
 	}
 }

@@ -35,7 +35,7 @@ const runsEvery = 5 * time.Second
 func newCronTabKind(s *shared) *cronTabKind { return &cronTabKind{s, newThrottle(s.clock, runsEvery)} }
 
 func (r *cronTabKind) observe(key Key) (crontab.State, time.Duration, error) {
-	state := crontab.State{Now: r.clock.Now(), CronTab: r.cronTabs.get(key.Namespace, key.Name), NumbersHeld: r.runs.gathered(key)}
+	state := crontab.State{Now: r.clock.Now(), CronTab: r.cronTabs.get(key.Namespace, key.Name), NumbersHeld: r.runs.gathered(key, runsEvery)}
 	if state.CronTab == nil {
 		r.runs.end(key)
 		return state, 0, errNothing
@@ -84,7 +84,7 @@ func zone(name *string) (*time.Location, string) {
 func (r *cronTabKind) apply(ctx context.Context, key Key, state crontab.State, plan crontab.Plan) (Result, error) {
 	result := Result{RequeueAfter: plan.RequeueAfter}
 	if plan.Gathers {
-		r.runs.gather(key)
+		r.runs.gather(key, runsEvery)
 	} else {
 		r.runs.end(key)
 	}

@@ -246,23 +246,23 @@ func (p *throttle) left(key Key) time.Duration {
 
 // gather is for a value that changes in several steps, if the first step alone is of no
 // use. After the first call the value stays unchanged for a while.
-func (p *throttle) gather(key Key) {
+func (p *throttle) gather(key Key, every time.Duration) {
 	p.mu.Lock()
 	_, began := p.ends[key]
 	p.mu.Unlock()
 	if !began {
-		p.begin(key)
+		p.beginFor(key, every)
 	}
 }
 
 // gathered is left for such a value: the full time before the first call of gather. Once
 // that time has passed, it is zero until end is called.
-func (p *throttle) gathered(key Key) time.Duration {
+func (p *throttle) gathered(key Key, every time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	end, began := p.ends[key]
 	if !began {
-		return p.every
+		return every
 	}
 	return max(0, end.Sub(p.clock.Now()))
 }

@@ -25,12 +25,12 @@ type networkKind struct {
 }
 
 // countsEvery is how long the numbers in a status stay unchanged after a write, while
-// only numbers change: countsPerPod for each pod, at most mostCounts. When 2,000 replicas
-// start within seconds, their Pod2 and its Networks report this twice a second instead of a
-// hundred times. With 10,000 replicas, which take minutes, it is once a second.
+// only numbers change: countsPerPod for each pod, at most mostCounts. When 1,000 replicas
+// start within seconds, their Pod2 and its Networks report this once a second instead of a
+// hundred times.
 const (
 	countsEvery  = 500 * time.Millisecond
-	countsPerPod = 100 * time.Microsecond
+	countsPerPod = time.Millisecond
 	mostCounts   = time.Second
 )
 
