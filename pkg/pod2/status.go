@@ -19,19 +19,25 @@ func (v *view) status(failures map[int]failure) *v1.Pod2Status {
 	return v.statusWith(v.ready(failures))
 }
 
-// statusMayWait reports whether the new status differs from the written one in numbers
-// only. While many replicas are created or deleted, numbers are outdated before anyone
-// reads them. A plan that creates many replicas takes so long that its status need not wait
-// as well.
+// statusMayWait reports whether the new status differs from the written one only in numbers
+// and in the reasons of conditions that are False. While replicas are created or deleted, these
+// are outdated before anyone reads them: a replica is first missing, then waits for its address,
+// and is then not ready. A plan that creates many replicas takes so long that its status need not
+// wait as well.
 func (p Plan) statusMayWait(s State) bool {
 	const many = 100
-	return p.Status != nil && len(p.Create) < many && equality.Semantic.DeepEqual(withoutNumbers(*p.Status), withoutNumbers(s.Pod2.Status))
+	return p.Status != nil && len(p.Create) < many && equality.Semantic.DeepEqual(withoutSteps(*p.Status), withoutSteps(s.Pod2.Status))
 }
 
-func withoutNumbers(status v1.Pod2Status) v1.Pod2Status {
+func withoutSteps(status v1.Pod2Status) v1.Pod2Status {
 	status.Replicas, status.ReadyReplicas, status.AvailableReplicas, status.UpdatedReplicas = 0, 0, 0, 0
 	status.LastProgressTime = nil
 	status.Conditions = plan.WithoutMessages(status.Conditions)
+	for i := range status.Conditions {
+		if status.Conditions[i].Status == metav1.ConditionFalse {
+			status.Conditions[i].Reason = ""
+		}
+	}
 	return status
 }
 

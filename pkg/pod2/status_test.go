@@ -155,3 +155,17 @@ func TestNumbersOfManyCreationsAreNotHeld(t *testing.T) {
 		}
 	}
 }
+
+// A replaced replica is missing, waits for its address, and is then not ready. Its Pod2 is written
+// before and after, not for each of these reasons.
+func TestReasonsOfFalseConditionsAreHeld(t *testing.T) {
+	missing := state(t, "replicas=2", "web-0")
+	told := *Diff(missing).Status
+	for pod, want := range map[string]bool{"web-1 gated": false, "web-1 notready": false, "web-1": true} {
+		s := state(t, "replicas=2", "web-0", pod)
+		s.Pod2.Status, s.NumbersHeld = told, time.Second
+		if got := Diff(s).Status != nil; got != want {
+			t.Errorf("with %s, it writes the status: %t", pod, got)
+		}
+	}
+}
