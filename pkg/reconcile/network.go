@@ -45,7 +45,7 @@ func countsOf(pods int) time.Duration {
 // that terminate at once cause a few dozen writes instead of 800. With 10,000 pods each
 // round writes 40 of them, so it waits longer.
 const (
-	releasesEvery    = time.Second
+	releasesEvery    = 2 * time.Second
 	releasesPerBlock = 100 * time.Millisecond
 	mostReleases     = 5 * time.Second
 )
