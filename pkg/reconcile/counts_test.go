@@ -159,3 +159,33 @@ func TestANetworkRestsAfterItBound(t *testing.T) {
 		w.catchUp()
 	}
 }
+
+// While releases wait, events of terminated pods cause a few plans, and then one for each rest.
+func TestANetworkRestsWhileReleasesWait(t *testing.T) {
+	w := newWorld(t, holders(2)...)
+	for i := range 2 {
+		w.add(newPod(fmt.Sprintf("p-%02d on=blue published=blue:10.1.0.%d", i, i+2)))
+	}
+	rest := func() time.Duration {
+		t.Helper()
+		w.catchUp()
+		result, err := w.r.Sync(t.Context(), Key{KindNetwork, ns, "blue"})
+		w.must(err)
+		return result.Rest
+	}
+	rest() // the first status
+	w.later(countsEvery)
+	for i := range 2 { // the first is taken back at once, the other waits
+		w.remove(podOf(w, fmt.Sprintf("p-%02d", i)))
+		rest()
+	}
+	for i := 1; i < 2*waitsBurst; i++ {
+		if got := rest(); (got > 0) != (i >= waitsBurst) {
+			t.Errorf("after plan %d without a write it rests %s", i+1, got)
+		}
+	}
+	w.later(time.Second)
+	if got := rest(); got != 0 {
+		t.Errorf("a second later it rests %s", got)
+	}
+}
