@@ -22,7 +22,7 @@ const inFlight = 4 << 20
 
 // createsFor is how long one sync begins to create pods. Then it writes the status, and the
 // events of the new pods begin the next sync, which creates more.
-const createsFor = 700 * time.Millisecond
+const createsFor = 500 * time.Millisecond
 
 // createPods creates pods in batches of 1, 2, 4, ... A reason to refuse one pod (a quota,
 // an invalid template) usually affects all, and should cause only a few refusals. Pods
