@@ -3,6 +3,7 @@ package dataplane
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 )
 
 // MAC is a 48-bit hardware address. It is comparable; zero means none.
@@ -11,42 +12,14 @@ type MAC [6]byte
 // ParseMAC reads six pairs of hexadecimal digits: 0a:58:c0:a8:00:02.
 func ParseMAC(s string) (MAC, error) {
 	var m MAC
-	if len(s) != 17 {
+	_, err := fmt.Sscanf(s, "%2x:%2x:%2x:%2x:%2x:%2x", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5])
+	if err != nil || !strings.EqualFold(m.String(), s) { // Sscanf also takes single digits, and text after the last one
 		return MAC{}, fmt.Errorf("%.40q is not a MAC address such as 0a:58:c0:a8:00:02", s)
-	}
-	for i := range m {
-		high, low := hexDigit(s[3*i]), hexDigit(s[3*i+1])
-		if high < 0 || low < 0 || i < 5 && s[3*i+2] != ':' {
-			return MAC{}, fmt.Errorf("%q is not a MAC address such as 0a:58:c0:a8:00:02", s)
-		}
-		m[i] = byte(high<<4 | low)
 	}
 	return m, nil
 }
 
-func hexDigit(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c && c <= 'f':
-		return int(c-'a') + 10
-	case 'A' <= c && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
-}
-
-func (m MAC) String() string {
-	const digits = "0123456789abcdef"
-	b := make([]byte, 0, 17)
-	for i, octet := range m {
-		if i > 0 {
-			b = append(b, ':')
-		}
-		b = append(b, digits[octet>>4], digits[octet&15])
-	}
-	return string(b)
-}
+func (m MAC) String() string { return strings.ReplaceAll(fmt.Sprintf("% x", m[:]), " ", ":") }
 
 // unicast says whether a host can have the address.
 func (m MAC) unicast() bool { return m != MAC{} && m[0]&1 == 0 }

@@ -76,9 +76,8 @@ func (v View) Trace(from PortKey, to netip.Addr) []string {
 
 // resolve returns the MAC address that the programs answer for an address, as src/neighbour.h does.
 func (v View) resolve(vni int32, n Network, ip netip.Addr) (mac dataplane.MAC, known bool) {
-	b := ip.As16()
-	mac = dataplane.MAC{0x0a, 0x58, b[12], b[13], b[14], b[15]}
-	linkLocal := false
+	b, linkLocal := ip.As16(), false
+	mac = dataplane.MACOf(ip)
 	if [8]byte(b[:8]) == [8]byte{0xfe, 0x80} {
 		mac = dataplane.MAC{b[8] ^ 2, b[9], b[10], b[13], b[14], b[15]}
 		linkLocal = b[11] == 0xff && b[12] == 0xfe
