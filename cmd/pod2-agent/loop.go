@@ -47,12 +47,12 @@ func (a alarm) ring() {
 type host interface {
 	Bridges() ([]string, error)
 	Apply(dataplane.Host) (done dataplane.Plan, err error)
-	AddPodRoutes([]dataplane.PodRoute) (done dataplane.Plan, failed []error)
+	AddPodRoutes(grown []dataplane.Port) (done dataplane.Plan, failed []error)
 }
 
 // ports are the ports of pods, and the programs on them and on the gateway.
 type ports interface {
-	State() (here []dataplane.Network, ports []dataplane.Port)
+	State() (here []dataplane.Network, grown []dataplane.Port)
 	Sync(full bool) (changes int, err error)
 	Block(error)
 	Ready() error
@@ -124,14 +124,15 @@ func (a *agent) sync(ctx context.Context) (err error) {
 	s := a.cluster()
 	s.Node, s.UDPPort, s.VXLANReversePathFilter = a.options.node, a.options.vxlanPort, a.options.vxlanReversePathFilter
 	s.Transit, s.Denied = a.options.transit, a.options.denied
-	s.Networks, s.Ports = a.ports.State()
+	var grown []dataplane.Port
+	s.Networks, grown = a.ports.State()
 	if err := a.checkBridges(); err != nil {
 		return err
 	}
-	want, report, ok := dataplane.Want(s)
-	if !ok {
-		a.tell(ctx, report)
-		return errors.New(strings.Join(report.Problems, "; "))
+	want, err := dataplane.Want(s)
+	if err != nil {
+		a.tell(ctx, []string{err.Error()})
+		return err
 	}
 	repair := a.last != nil && a.last.Equal(want)
 	if !repair {
@@ -143,15 +144,16 @@ func (a *agent) sync(ctx context.Context) (err error) {
 	// The paths between pods come before complaints about the rest: pods reach each other without it.
 	err = errors.Join(err, a.syncPorts())
 	// A pod may refuse its route. That concerns only this pod: it is reported, and the node is ready.
-	inPods, failed := a.host.AddPodRoutes(report.PodRoutes)
+	inPods, failed := a.host.AddPodRoutes(grown)
 	a.log(ctx, inPods, repair)
 	a.metrics.count(inPods, repair)
+	var problems []string
 	for _, err := range failed {
-		report.Problems = append(report.Problems, err.Error())
+		problems = append(problems, err.Error())
 	}
-	report.Problems = append(report.Problems, a.ports.Problems()...)
-	a.tell(ctx, report)
-	a.metrics.show(a.ports.Size(), len(report.Problems))
+	problems = append(problems, a.ports.Problems()...)
+	a.tell(ctx, problems)
+	a.metrics.show(a.ports.Size(), len(problems))
 	if err != nil {
 		return err
 	}
@@ -186,12 +188,12 @@ func (a *agent) syncPorts() error {
 }
 
 // tell logs the problems once.
-func (a *agent) tell(ctx context.Context, report dataplane.Report) {
-	problems := strings.Join(report.Problems, "\n")
-	if problems != a.problems {
-		klog.FromContext(ctx).Info("Problems", "are", report.Problems)
+func (a *agent) tell(ctx context.Context, problems []string) {
+	text := strings.Join(problems, "\n")
+	if text != a.problems {
+		klog.FromContext(ctx).Info("Problems", "are", problems)
 	}
-	a.problems = problems
+	a.problems = text
 }
 
 func (a *agent) log(ctx context.Context, done dataplane.Plan, repair bool) {

@@ -27,7 +27,7 @@ type memory struct {
 	err     error
 	done    []string
 	// Pods refuse all routes with failed, if that is not nil.
-	pods   []dataplane.PodRoute
+	pods   []dataplane.Port
 	failed error
 }
 
@@ -46,13 +46,13 @@ func (m *memory) Apply(want dataplane.Host) (done dataplane.Plan, err error) {
 	return done, nil
 }
 
-func (m *memory) AddPodRoutes(routes []dataplane.PodRoute) (done dataplane.Plan, failed []error) {
-	m.pods = append(m.pods, routes...)
-	for _, r := range routes {
+func (m *memory) AddPodRoutes(grown []dataplane.Port) (done dataplane.Plan, failed []error) {
+	m.pods = append(m.pods, grown...)
+	for _, p := range grown {
 		if m.failed != nil {
 			failed = append(failed, m.failed)
 		} else {
-			done = append(done, dataplane.Step{Kind: dataplane.KindRoute, Text: "add a route in " + r.Pod})
+			done = append(done, dataplane.Step{Kind: dataplane.KindRoute, Text: "add a route in " + p.Pod})
 		}
 	}
 	return done, failed

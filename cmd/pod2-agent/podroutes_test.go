@@ -18,7 +18,7 @@ func grown(m *memory) *agent {
 	blue := dataplane.Network{Namespace: "default", Name: "blue", VNI: 1001, CIDR: netip.MustParsePrefix("192.168.0.0/28"), Gateway: netip.MustParseAddr("192.168.0.1"), MTU: 1450}
 	a := newTestAgent(m, &s)
 	a.ports = &plugged{here: []dataplane.Network{blue}, ports: []dataplane.Port{
-		{Interface: 7, VNI: 1001, Pod: "default/a", IP: netip.MustParseAddr("192.168.0.2"), MAC: dataplane.MAC{2}, Bits: 29, Inner: "net1"}}}
+		{Interface: 7, VNI: 1001, Pod: "default/a", IP: netip.MustParseAddr("192.168.0.2"), MAC: dataplane.MAC{2}, Route: blue.CIDR, Inner: "net1"}}}
 	return a
 }
 

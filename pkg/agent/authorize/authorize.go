@@ -101,8 +101,8 @@ func port(r cni.Attachment, a dataplane.Attachment, n *dataplane.Network) (Port,
 		}
 	}
 	p := Port{VNI: n.VNI, MAC: a.MAC, Address: published, MTU: n.MTU, Gateway: n.Gateway}
-	if a.Bits > n.CIDR.Bits() { // the Network has grown, as dataplane.PodRoute explains
-		p.Routes = []netip.Prefix{n.CIDR}
+	if route := n.Route(a); route.IsValid() {
+		p.Routes = []netip.Prefix{route}
 	}
 	return p, nil
 }

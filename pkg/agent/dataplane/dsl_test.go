@@ -14,7 +14,6 @@ import (
 //
 //	node n1 10.0.0.1 fd0a::1
 //	network blue 1001 192.168.0.0/16     gateway by default; also gateway=, mtu=1400, none (egress), ns=other
-//	port 7 1001 a 192.168.0.2/16         the interface of default/a, with the published prefix, net1 inside
 //	api 10.0.0.1:6443
 func state(t testing.TB, lines ...string) State {
 	t.Helper()
@@ -59,15 +58,6 @@ func state(t testing.TB, lines ...string) State {
 				n.MTU, _ = strconv.Atoi(m)
 			}
 			s.Networks = append(s.Networks, n)
-		case "port":
-			index, _ := strconv.Atoi(plain[0])
-			vni, _ := strconv.Atoi(plain[1])
-			ip := netip.MustParsePrefix(plain[3])
-			mac, err := ParseMAC(ipam.MAC(ip.Addr()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Ports = append(s.Ports, Port{uint32(index), int32(vni), "default/" + plain[2], ip.Addr(), mac, ip.Bits(), "net1"})
 		case "api":
 			s.APIServers = append(s.APIServers, netip.MustParseAddrPort(plain[0]))
 		default:

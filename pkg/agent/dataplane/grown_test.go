@@ -1,35 +1,25 @@
 package dataplane
 
 import (
-	"fmt"
-	"strings"
+	"net/netip"
 	"testing"
 )
 
-// The routes that pods need after their Network grew.
-func TestPodRoutes(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		lines []string
-		want  string
-	}{
-		{"a pod that has a smaller prefix", []string{"network blue 1001 192.168.0.0/28", "port 7 1001 a 192.168.0.2/29"},
-			`default/a 7 net1 0a:58:c0:a8:00:02 192.168.0.2: 192.168.0.0/28`},
-		{"the same, of IPv6", []string{"network blue 1001 fd00::/124", "port 7 1001 a fd00::2/125"},
-			`default/a 7 net1 0a:58:00:00:00:02 fd00::2: fd00::/124`},
-		{"a Network that grew to below", []string{"network blue 1001 192.168.0.0/28 gateway=192.168.0.9", "port 7 1001 a 192.168.0.10/29"},
-			`default/a 7 net1 0a:58:c0:a8:00:0a 192.168.0.10: 192.168.0.0/28`},
-		{"a pod that has the whole prefix", []string{"network blue 1001 192.168.0.0/28", "port 7 1001 a 192.168.0.9/28"}, ``},
-		{"a pod of an earlier Network with this name", []string{"network blue 1001 192.168.0.0/28", "port 7 1001 a 10.0.0.2/29"}, ``},
-		{"a Network that is unknown", []string{"network blue 1001 192.168.0.0/28", "port 7 1002 a 192.168.0.2/29"}, ``},
+// The route that a pod needs after its Network has grown.
+func TestRoute(t *testing.T) {
+	for _, tt := range []struct{ name, cidr, published, want string }{
+		{"a pod that has a smaller prefix", "192.168.0.0/28", "192.168.0.2/29", "192.168.0.0/28"},
+		{"the same, of IPv6", "fd00::/124", "fd00::2/125", "fd00::/124"},
+		{"a Network that grew to below", "192.168.0.0/28", "192.168.0.10/29", "192.168.0.0/28"},
+		{"a pod that has the whole prefix", "192.168.0.0/28", "192.168.0.9/28", ""},
+		{"a pod of an earlier Network with this name", "192.168.0.0/28", "10.0.0.2/29", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, r, _ := Want(state(t, append([]string{"node n1 10.0.0.1"}, tt.lines...)...))
-			var lines []string
-			for _, r := range r.PodRoutes {
-				lines = append(lines, fmt.Sprintf("%s %d %s %s %s: %s", r.Pod, r.Interface, r.Inner, r.MAC, r.IP, r.Dst))
+			published, got := netip.MustParsePrefix(tt.published), ""
+			if r := (Network{CIDR: netip.MustParsePrefix(tt.cidr)}).Route(Attachment{IP: published.Addr(), Bits: published.Bits()}); r.IsValid() {
+				got = r.String()
 			}
-			expect(t, strings.Join(lines, "\n"), tt.want)
+			expect(t, got, tt.want)
 		})
 	}
 }

@@ -31,15 +31,13 @@ type State struct {
 	Transit netip.Prefix
 	// Nodes have the addresses of all nodes of the cluster. Only this node has a name.
 	Nodes []Node
-	// Networks are those on this node.
+	// Networks are those on this node. Each has its own VNI.
 	Networks []Network
 	// APIServers are the endpoints of the Kubernetes API.
 	APIServers []netip.AddrPort
 	// Denied are addresses that nobody reaches from a Network, in addition to those of nodes
 	// and API servers.
 	Denied []netip.Prefix
-	// Ports are the interfaces of this node's pods.
-	Ports []Port
 }
 
 // Node of the cluster. The Addresses of this node are those at which others reach it, the preferred one
@@ -64,6 +62,22 @@ type Network struct {
 	MTU     int
 	// Egress: packets leave through the gateway.
 	Egress bool
+}
+
+// Route returns the destination that a pod needs a route to after its Network has grown; zero if it needs none. The
+// pod's interface keeps the prefix that the Network had when the pod's address was published:
+//
+//	blue grew from 192.168.0.0/29 to 192.168.0.0/28; a has 192.168.0.2/29, b has 192.168.0.9/28
+//	b to a    leaves by net1: 192.168.0.2 is on its link
+//	a to b    leaves by eth0, the pod's default route, until net1 has a route to 192.168.0.0/28
+//
+// The agent only adds a route. To give the address a shorter prefix length it would have to
+// remove the address, and the pod would lose its connections.
+func (n Network) Route(a Attachment) netip.Prefix {
+	if a.Bits > n.CIDR.Bits() && n.CIDR.Contains(a.IP) {
+		return n.CIDR
+	}
+	return netip.Prefix{}
 }
 
 // Slice is an AddressSlice of a Network, or of the nodes.
@@ -174,10 +188,10 @@ type Port struct {
 	VNI       int32
 	// Pod is "namespace/name".
 	Pod string
-	// IP, MAC and Bits are those of the pod's Attachment.
-	IP   netip.Addr
-	MAC  MAC
-	Bits int
+	// IP and MAC are those of the pod's Attachment, Route that of its Network.
+	IP    netip.Addr
+	MAC   MAC
+	Route netip.Prefix
 	// Inner is the name of the pod's end.
 	Inner string
 }

@@ -29,9 +29,9 @@ func table(t *testing.T, nodes ...string) dataplane.Table {
 		p := netip.MustParsePrefix(cidr)
 		s.Networks = append(s.Networks, dataplane.Network{Namespace: "default", Name: fmt.Sprint(i), VNI: int32(i + 1), CIDR: p, Gateway: p.Addr().Next(), MTU: 1450, Egress: true})
 	}
-	want, _, ok := dataplane.Want(s)
-	if !ok {
-		t.Fatal("nothing is wanted")
+	want, err := dataplane.Want(s)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return want.Table
 }

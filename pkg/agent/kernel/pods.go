@@ -18,19 +18,19 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// AddPodRoutes adds the missing routes of pods, and returns the steps that were done. A
+// AddPodRoutes adds the missing routes of pods whose Networks have grown, and returns the steps that were done. A
 // failure in one pod does not stop the next.
-func (k *Kernel) AddPodRoutes(routes []dataplane.PodRoute) (done dataplane.Plan, failed []error) {
-	for _, r := range routes {
-		namespace, ns, err := k.behind(int(r.Interface))
+func (k *Kernel) AddPodRoutes(grown []dataplane.Port) (done dataplane.Plan, failed []error) {
+	for _, p := range grown {
+		namespace, ns, err := k.behind(int(p.Interface))
 		if err == nil {
 			w := &worker{}
-			err = in(ns, func() error { w.podRoute(namespace, r); return w.err })
+			err = in(ns, func() error { w.podRoute(namespace, p); return w.err })
 			done = append(done, w.done...)
 			_ = ns.Close()
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("pod %s: it has no route to %s: %w", r.Pod, r.Dst, err))
+			failed = append(failed, fmt.Errorf("pod %s: it has no route to %s: %w", p.Pod, p.Route, err))
 		}
 	}
 	return done, failed
@@ -38,14 +38,14 @@ func (k *Kernel) AddPodRoutes(routes []dataplane.PodRoute) (done dataplane.Plan,
 
 // podRoute adds the route in the pod. It does nothing if the interface is down, or already has a route to that
 // destination, whichever program made it. An interface without the pod's MAC address and IP address is an error.
-func (w *worker) podRoute(namespace string, r dataplane.PodRoute) {
-	link, err := netlink.LinkByName(r.Inner)
+func (w *worker) podRoute(namespace string, p dataplane.Port) {
+	link, err := netlink.LinkByName(p.Inner)
 	if err != nil {
-		w.err = fmt.Errorf("%s: %w", r.Inner, err)
+		w.err = fmt.Errorf("%s: %w", p.Inner, err)
 		return
 	}
 	family, ip := netlink.FAMILY_V4, "ip -n "+namespace
-	if r.IP.Is6() {
+	if p.IP.Is6() {
 		family, ip = netlink.FAMILY_V6, ip+" -6"
 	}
 	addresses, err := netlink.AddrList(link, family)
@@ -53,21 +53,21 @@ func (w *worker) podRoute(namespace string, r dataplane.PodRoute) {
 		w.err = fmt.Errorf("addresses: %w", err)
 		return
 	}
-	has := slices.ContainsFunc(addresses, func(a netlink.Addr) bool { return a.IP.Equal(r.IP.AsSlice()) })
-	if !has || !bytes.Equal(link.Attrs().HardwareAddr, r.MAC[:]) {
-		w.err = fmt.Errorf("%s does not have the MAC address %s and the address %s", r.Inner, r.MAC, r.IP)
+	has := slices.ContainsFunc(addresses, func(a netlink.Addr) bool { return a.IP.Equal(p.IP.AsSlice()) })
+	if !has || !bytes.Equal(link.Attrs().HardwareAddr, p.MAC[:]) {
+		w.err = fmt.Errorf("%s does not have the MAC address %s and the address %s", p.Inner, p.MAC, p.IP)
 		return
 	}
-	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(r.Dst), Protocol: unix.RTPROT_STATIC, Scope: netlink.SCOPE_LINK, Table: unix.RT_TABLE_MAIN}
+	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(p.Route), Protocol: unix.RTPROT_STATIC, Scope: netlink.SCOPE_LINK, Table: unix.RT_TABLE_MAIN}
 	found, err := netlink.RouteListFiltered(family, route, netlink.RT_FILTER_OIF|netlink.RT_FILTER_DST|netlink.RT_FILTER_TABLE)
 	if err != nil {
 		w.err = fmt.Errorf("routes: %w", err)
 		return
 	}
-	text := fmt.Sprintf("%s route append %s dev %s", ip, r.Dst, r.Inner)
-	if r.IP.Is4() {
-		route.Src = r.IP.AsSlice()
-		text += " src " + r.IP.String()
+	text := fmt.Sprintf("%s route append %s dev %s", ip, p.Route, p.Inner)
+	if p.IP.Is4() {
+		route.Src = p.IP.AsSlice()
+		text += " src " + p.IP.String()
 	}
 	w.do(len(found) == 0 && link.Attrs().RawFlags&unix.IFF_UP != 0, dataplane.KindRoute, text, func() error {
 		if err := netlink.RouteAppend(route); err != nil && !errors.Is(err, unix.EEXIST) {

@@ -166,11 +166,10 @@ func TestPodsDoNotStopEachOther(t *testing.T) {
 		}
 		return netlink.AddrDel(link, &addresses[0])
 	})
-	s := n.cluster()
-	_, report, _ := dataplane.Want(s)
+	_, grown := n.node.State()
 	var done dataplane.Plan
 	var failed []error
-	n.in(n.name, func() error { done, failed = n.kernel.AddPodRoutes(report.PodRoutes); return nil })
+	n.in(n.name, func() error { done, failed = n.kernel.AddPodRoutes(grown); return nil })
 	got := done.String()
 	for _, err := range failed {
 		text, _, _ := strings.Cut(err.Error(), ": no network namespace ")

@@ -219,11 +219,11 @@ func (l *lab) network(name string, vni int32, cidr string) dataplane.Network {
 // step is the agent's sync. It returns the steps and the number of entries that differed.
 func (n *labNode) step(full bool) (string, int) {
 	n.Helper()
-	s := n.cluster()
-	want, report, ok := dataplane.Want(s)
-	if problems := append(report.Problems, n.node.Problems()...); !ok || len(problems) > 0 {
-		n.Fatalf("problems: %s", problems)
+	want, err := dataplane.Want(n.cluster())
+	if problems := n.node.Problems(); err != nil || len(problems) > 0 {
+		n.Fatalf("problems: %v, %s", err, problems)
 	}
+	_, grown := n.node.State()
 	var done, inPods dataplane.Plan
 	changes := 0
 	n.in(n.name, func() (err error) {
@@ -234,7 +234,7 @@ func (n *labNode) step(full bool) (string, int) {
 			return err
 		}
 		var failed []error
-		inPods, failed = n.kernel.AddPodRoutes(report.PodRoutes)
+		inPods, failed = n.kernel.AddPodRoutes(grown)
 		return errors.Join(failed...)
 	})
 	return done.String() + inPods.String(), changes

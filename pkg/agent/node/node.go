@@ -3,6 +3,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -228,17 +229,18 @@ func (n *Node) writeNode(address netip.Addr) error {
 	return n.programs.SetNode(address, wire)
 }
 
-// State returns the Networks and the part of the pods on this node that package dataplane needs.
-func (n *Node) State() (here []dataplane.Network, ports []dataplane.Port) {
+// State returns the Networks on this node, and the ports whose pods need a route after their Network has grown.
+func (n *Node) State() (here []dataplane.Network, grown []dataplane.Port) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for index, owner := range n.ports {
-		if p, ok := n.desired.Port(index); ok {
+		if p, ok := n.desired.Port(index); ok && p.Route.IsValid() {
 			p.Inner = owner.Interface
-			ports = append(ports, p)
+			grown = append(grown, p)
 		}
 	}
-	return n.desired.Networks(), ports
+	slices.SortFunc(grown, func(a, b dataplane.Port) int { return cmp.Compare(a.Interface, b.Interface) })
+	return n.desired.Networks(), grown
 }
 
 // Ready returns why pods of this node may lack a path; nil if the maps are complete.

@@ -78,7 +78,7 @@ func (n *labNode) lose(p *labPod) {
 func (n *labNode) cluster() dataplane.State {
 	s := n.state
 	s.Node = n.name
-	s.Networks, s.Ports = n.node.State()
+	s.Networks, _ = n.node.State()
 	return s
 }
 

@@ -70,7 +70,7 @@ func (w *world) assign(index PortKey) {
 //	network blue 1001 192.168.0.0/24           network- blue   the slice 0 of blue; gateway by default; also gateway=, mtu=1400, egress=NAT
 //	slice blue 1 192.168.0.3=10.0.0.2          slice- blue 1   one without properties
 //	leave blue                                                 all slices of blue
-//	pod a blue=192.168.0.2 green=10.1.0.2      pod- a          also uid=, created=5, mac= (of all)
+//	pod a blue=192.168.0.2 green=10.1.0.2      pod- a          also uid=, created=5, mac= and bits= (of all)
 //	port 7 u-a blue                            port- 7
 //
 // Most also take ns=other, and slices take owner=.
@@ -210,7 +210,8 @@ func podOf(t testing.TB, key name, options map[string]string) dataplane.Pod {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Attachments = append(p.Attachments, dataplane.Attachment{Network: network, IP: ip, MAC: mac})
+		bits, _ := strconv.Atoi(options["bits"])
+		p.Attachments = append(p.Attachments, dataplane.Attachment{Network: network, IP: ip, MAC: mac, Bits: bits})
 	}
 	return p
 }

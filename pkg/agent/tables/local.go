@@ -45,8 +45,9 @@ func (d *Desired) Port(index PortKey) (dataplane.Port, bool) {
 	if !open || pod == nil {
 		return dataplane.Port{}, false
 	}
-	a, _ := d.networks[name{p.Namespace, p.Network}].of(pod)
-	return dataplane.Port{Interface: index, VNI: is.VNI, Pod: pod.Namespace + "/" + pod.Name, IP: is.IP, MAC: is.MAC, Bits: a.Bits}, true
+	n := d.networks[name{p.Namespace, p.Network}]
+	a, _ := n.of(pod)
+	return dataplane.Port{Interface: index, VNI: is.VNI, Pod: pod.Namespace + "/" + pod.Name, IP: is.IP, MAC: is.MAC, Route: n.spec.Route(a)}, true
 }
 
 // Transit returns the transit address of the port, zero if it has none, and whether an earlier port may have had it.
