@@ -11,9 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/pod2/pod2/pkg/agent/bpf"
+	"github.com/pod2/pod2/pkg/agent/iface"
 	"github.com/pod2/pod2/pkg/agent/tables"
 	"github.com/pod2/pod2/pkg/agent/veth"
 )
@@ -50,9 +49,9 @@ func readSnapshot(dir string) (s *snapshot, err error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	links, err := netlink.LinkList()
+	links, err := iface.List()
 	if err != nil {
-		return nil, fmt.Errorf("list the interfaces of the node: %w", err)
+		return nil, err
 	}
 	for _, l := range links {
 		index := uint32(l.Attrs().Index)

@@ -24,6 +24,7 @@ import (
 	"github.com/pod2/pod2/pkg/agent/authorize"
 	"github.com/pod2/pod2/pkg/agent/cni"
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/iface"
 	"github.com/pod2/pod2/pkg/agent/veth"
 )
 
@@ -84,18 +85,7 @@ func (h attacher) List(context.Context) ([]cni.Attachment, error) { return nil, 
 
 // in runs f on a thread that is in the namespace.
 func in(ns netns.NsHandle) func(func() error) error {
-	return func(f func() error) error {
-		ended := make(chan error)
-		go func() {
-			runtime.LockOSThread() // never unlocked: the thread ends with f
-			if err := netns.Set(ns); err != nil {
-				ended <- err
-				return
-			}
-			ended <- f()
-		}()
-		return <-ended
-	}
+	return func(f func() error) error { return iface.Inside(ns, f) }
 }
 
 // newNode is an agent on a node, and a pod, both network namespaces. The test's thread is in that

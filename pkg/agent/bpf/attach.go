@@ -9,6 +9,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/agent/iface"
 )
 
 // The filters of the agent have this handle and priority on each interface. Programs of others
@@ -174,12 +176,9 @@ func MakeVXLAN(name string, port uint16) (int, error) {
 // portIsFree returns an error if another VXLAN device has the port, even one that is down: it could not be
 // set up any more, and may be the network of the cluster.
 func portIsFree(name string, port uint16) error {
-	links, err := netlink.LinkList()
-	for try := 0; errors.Is(err, netlink.ErrDumpInterrupted) && try < 5; try++ { // links changed meanwhile
-		links, err = netlink.LinkList()
-	}
+	links, err := iface.List()
 	if err != nil {
-		return fmt.Errorf("list the VXLAN devices: %w", err)
+		return err
 	}
 	for _, l := range links {
 		if other, ok := l.(*netlink.Vxlan); ok && other.Name != name && other.Port == int(port) {

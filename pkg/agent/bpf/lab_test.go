@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/iface"
 	"github.com/pod2/pod2/pkg/agent/tables"
 	"github.com/pod2/pod2/pkg/ipam"
 )
@@ -72,19 +73,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// in runs f on a thread in the namespace and returns its error.
-func in(ns netns.NsHandle, f func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with f
-		if err := netns.Set(ns); err != nil {
-			result <- err
-			return
-		}
-		result <- f()
-	}()
-	return <-result
-}
+// in runs f in the namespace.
+func in(ns netns.NsHandle, f func() error) error { return iface.Inside(ns, f) }
 
 func newNamespace(t testing.TB) netns.NsHandle {
 	t.Helper()

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/iface"
 	"github.com/pod2/pod2/pkg/agent/sysctl"
 )
 
@@ -72,7 +73,7 @@ func (k *Kernel) Remove(earlierToo bool) (dataplane.Plan, error) {
 		w.removeLeftovers(k.dir)
 	}
 	for _, name := range []string{dataplane.GatewayName, dataplane.GatewayPeer} {
-		link, err := linkByName(name)
+		link, err := iface.ByName(name)
 		w.err = errors.Join(w.err, err)
 		w.do(link != nil, dataplane.KindLink, "ip link del "+name, func() error { return netlink.LinkDel(link) })
 	}
@@ -82,25 +83,13 @@ func (k *Kernel) Remove(earlierToo bool) (dataplane.Plan, error) {
 	return w.done, w.err
 }
 
-// linkByName returns nil if there is none.
-func linkByName(name string) (netlink.Link, error) {
-	link, err := netlink.LinkByName(name)
-	if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
-		return nil, nil //nolint:nilnil // both results have a meaning
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find interface %s: %w", name, err)
-	}
-	return link, nil
-}
-
 // gateway makes the pair of interfaces, and leads the transit addresses to it. Neither end has an address, and neither
 // asks for neighbours. The MTU allows every packet: the end of the pair in which the programs are passes them on.
 func (w *worker) gateway(transits []netip.Prefix) {
 	const name, peer, mtu = dataplane.GatewayName, dataplane.GatewayPeer, 65535
 	ends := [2]netlink.Link{}
 	for i, end := range []string{name, peer} {
-		link, err := linkByName(end)
+		link, err := iface.ByName(end)
 		if ends[i] = link; err != nil {
 			w.err = errors.Join(w.err, err)
 			return
@@ -168,7 +157,7 @@ func (w *worker) route(index int, transit netip.Prefix) {
 		w.err = errors.Join(w.err, fmt.Errorf("read sysctl %s: %w", name, err))
 	}
 	w.do(value != "1", dataplane.KindSysctl, "sysctl -w "+name+"=1", func() error { return sysctl.Write(forwarding, "1") })
-	route := &netlink.Route{LinkIndex: index, Dst: ipNet(transit), Protocol: unix.RTPROT_STATIC, Table: unix.RT_TABLE_MAIN}
+	route := &netlink.Route{LinkIndex: index, Dst: iface.IPNet(transit), Protocol: unix.RTPROT_STATIC, Table: unix.RT_TABLE_MAIN}
 	if transit.Addr().Is4() {
 		route.Scope = netlink.SCOPE_LINK
 	}
@@ -179,7 +168,7 @@ func (w *worker) route(index int, transit netip.Prefix) {
 	var found []netlink.Route
 	for _, r := range all {
 		switch {
-		case r.Dst == nil || !overlaps(r.Dst, transit):
+		case !overlaps(r.Dst, transit):
 		case r.LinkIndex == index:
 			found = append(found, r)
 		default:
@@ -200,19 +189,14 @@ func (w *worker) route(index int, transit netip.Prefix) {
 
 // overlaps says whether a route, apart from the default route, is for some of the addresses.
 func overlaps(dst *net.IPNet, p netip.Prefix) bool {
-	address, ok := netip.AddrFromSlice(dst.IP)
-	bits, _ := dst.Mask.Size()
-	return ok && bits > 0 && netip.PrefixFrom(address.Unmap(), bits).Overlaps(p)
-}
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+	to := iface.Prefix(dst)
+	return to.Bits() > 0 && to.Overlaps(p)
 }
 
 // Bridges are those of an earlier agent that have ports of pods, in order. These pods keep their paths if nothing
 // of that agent changes.
 func (*Kernel) Bridges() ([]string, error) {
-	links, err := listLinks()
+	links, err := iface.List()
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +214,7 @@ func (*Kernel) Bridges() ([]string, error) {
 
 // removeLeftovers of earlier agents: bridges, VXLAN devices, routers, and tables of other families.
 func (w *worker) removeLeftovers(dir string) {
-	links, err := listLinks()
+	links, err := iface.List()
 	w.err = errors.Join(w.err, err)
 	var names []string
 	for _, l := range links {
@@ -239,7 +223,7 @@ func (w *worker) removeLeftovers(dir string) {
 		}
 	}
 	for _, name := range sorted(names) {
-		link, err := linkByName(name) // it may have gone with its other end
+		link, err := iface.ByName(name) // it may have gone with its other end
 		w.err = errors.Join(w.err, err)
 		w.do(link != nil, dataplane.KindLink, "ip link del "+name, func() error { return netlink.LinkDel(link) })
 	}

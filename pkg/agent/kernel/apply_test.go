@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/iface"
 )
 
 const (
@@ -153,7 +154,7 @@ func TestRepair(t *testing.T) {
 // route by pod2gw with a metric. 0: the usual one.
 func route(change func(*netlink.Route) error, to netip.Prefix, metric int) func() error {
 	return on("pod2gw", func(l netlink.Link) error {
-		r := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(to), Priority: metric}
+		r := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: iface.IPNet(to), Priority: metric}
 		if to.Addr().Is4() {
 			r.Scope = netlink.SCOPE_LINK
 		}

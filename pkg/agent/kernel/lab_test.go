@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/iface"
 )
 
 // node is a network namespace, and the desired state of a node with Networks of both families.
@@ -53,7 +54,7 @@ func newNamespace(t *testing.T) netns.NsHandle {
 
 func (n *node) in(t *testing.T, f func() error) {
 	t.Helper()
-	if err := in(n.ns, f); err != nil {
+	if err := iface.Inside(n.ns, f); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 
 	"github.com/vishvananda/netlink"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/iface"
 )
 
 // AddPodRoutes adds the missing routes of pods whose Networks have grown, and returns the steps that were done. A
@@ -25,7 +25,7 @@ func (k *Kernel) AddPodRoutes(grown []dataplane.Port) (done dataplane.Plan, fail
 		namespace, ns, err := k.behind(int(p.Interface))
 		if err == nil {
 			w := &worker{}
-			err = in(ns, func() error { w.podRoute(namespace, p); return w.err })
+			err = iface.Inside(ns, func() error { w.podRoute(namespace, p); return w.err })
 			done = append(done, w.done...)
 			_ = ns.Close()
 		}
@@ -58,7 +58,7 @@ func (w *worker) podRoute(namespace string, p dataplane.Port) {
 		w.err = fmt.Errorf("%s does not have the MAC address %s and the address %s", p.Inner, p.MAC, p.IP)
 		return
 	}
-	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(p.Route), Protocol: unix.RTPROT_STATIC, Scope: netlink.SCOPE_LINK, Table: unix.RT_TABLE_MAIN}
+	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: iface.IPNet(p.Route), Protocol: unix.RTPROT_STATIC, Scope: netlink.SCOPE_LINK, Table: unix.RT_TABLE_MAIN}
 	found, err := netlink.RouteListFiltered(family, route, netlink.RT_FILTER_OIF|netlink.RT_FILTER_DST|netlink.RT_FILTER_TABLE)
 	if err != nil {
 		w.err = fmt.Errorf("routes: %w", err)
@@ -99,32 +99,6 @@ func (k *Kernel) behind(index int) (name string, ns netns.NsHandle, err error) {
 		_ = ns.Close()
 	}
 	return "", ns, fmt.Errorf("no network namespace in %s has the other end of interface %s", k.dir, link.Attrs().Name)
-}
-
-// in runs f on a thread that is in the namespace. The thread ends with f.
-func in(ns netns.NsHandle, f func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked, because no other goroutine may use the thread
-		if err := netns.Set(ns); err != nil {
-			result <- fmt.Errorf("enter the network namespace: %w", err)
-			return
-		}
-		result <- f()
-	}()
-	return <-result
-}
-
-// listLinks of the node. The kernel interrupts a list if links change meanwhile.
-func listLinks() ([]netlink.Link, error) {
-	links, err := netlink.LinkList()
-	for try := 0; errors.Is(err, netlink.ErrDumpInterrupted) && try < 5; try++ {
-		links, err = netlink.LinkList()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list the interfaces of the node: %w", err)
-	}
-	return links, nil
 }
 
 // sorted list without duplicates.

@@ -12,14 +12,15 @@ import (
 	"github.com/pod2/pod2/pkg/agent/bpf"
 	"github.com/pod2/pod2/pkg/agent/cni"
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/iface"
 )
 
 // CleanUp removes the programs from the interfaces that lead to other nodes, the VXLAN device and the pinned
 // maps. Pods keep their interfaces with programs, which go with them. It writes a line for each thing to out.
 func CleanUp(directory string, out io.Writer) error {
-	links, err := netlink.LinkList()
+	links, err := iface.List()
 	if err != nil {
-		return fmt.Errorf("list the interfaces of the node: %w", err)
+		return err
 	}
 	var errs []error
 	for _, l := range links {

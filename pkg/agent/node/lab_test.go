@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/iface"
 	"github.com/pod2/pod2/pkg/agent/kernel"
 	"github.com/pod2/pod2/pkg/ipam"
 )
@@ -56,19 +57,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// in runs f on a thread of the namespace and returns its error.
-func in(ns netns.NsHandle, f func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with f
-		if err := netns.Set(ns); err != nil {
-			result <- err
-			return
-		}
-		result <- f()
-	}()
-	return <-result
-}
+// in runs f in the namespace.
+func in(ns netns.NsHandle, f func() error) error { return iface.Inside(ns, f) }
 
 // newLab has the nodes node1, node2, ... and the world.
 func newLab(t testing.TB, nodes int) *lab {

@@ -9,33 +9,19 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/pod2/pod2/pkg/agent/iface"
 	"github.com/pod2/pod2/pkg/agent/sysctl"
 )
 
-// inside runs f on a thread that is in the namespace. The thread ends with f.
-func inside(ns *os.File, f func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked, because no other goroutine may use the thread
-		if err := netns.Set(netns.NsHandle(ns.Fd())); err != nil {
-			result <- fmt.Errorf("enter the pod's network namespace: %w", err)
-			return
-		}
-		result <- f()
-	}()
-	return <-result
-}
-
 // configure the pod's end of a new pair.
 func (p Pair) configure(ns *os.File) error {
-	return inside(ns, func() error {
+	return iface.Inside(netns.NsHandle(ns.Fd()), func() error {
 		inner, err := netlink.LinkByName(p.Interface)
 		if err != nil {
 			return fmt.Errorf("read the pod's end: %w", err)
@@ -46,14 +32,14 @@ func (p Pair) configure(ns *os.File) error {
 			}
 		}
 		// No other host has the address, so there is nothing to detect.
-		if err := netlink.AddrAdd(inner, &netlink.Addr{IPNet: ipNet(p.Address), Flags: unix.IFA_F_NODAD}); err != nil {
+		if err := netlink.AddrAdd(inner, &netlink.Addr{IPNet: iface.IPNet(p.Address), Flags: unix.IFA_F_NODAD}); err != nil {
 			return fmt.Errorf("add the address %s: %w", p.Address, err)
 		}
 		if err := netlink.LinkSetUp(inner); err != nil {
 			return fmt.Errorf("set the pod's end up: %w", err)
 		}
 		for _, destination := range p.Routes {
-			route := &netlink.Route{LinkIndex: inner.Attrs().Index, Dst: ipNet(destination), Src: p.source(), Protocol: unix.RTPROT_STATIC, Scope: netlink.SCOPE_LINK}
+			route := &netlink.Route{LinkIndex: inner.Attrs().Index, Dst: iface.IPNet(destination), Src: p.source(), Protocol: unix.RTPROT_STATIC, Scope: netlink.SCOPE_LINK}
 			if err := netlink.RouteAppend(route); err != nil {
 				return fmt.Errorf("add the route to %s: %w", destination, err)
 			}
@@ -96,7 +82,7 @@ func (p Pair) differsIP(inner netlink.Link) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the addresses of %s in the pod: %w", p.Interface, err)
 	}
-	if !slices.ContainsFunc(addresses, func(a netlink.Addr) bool { return prefixOf(a.IPNet) == p.Address }) {
+	if !slices.ContainsFunc(addresses, func(a netlink.Addr) bool { return iface.Prefix(a.IPNet) == p.Address }) {
 		return fmt.Sprintf("it does not have the address %s", p.Address), nil
 	}
 	routes, err := netlink.RouteList(inner, family)
@@ -107,23 +93,9 @@ func (p Pair) differsIP(inner netlink.Link) (string, error) {
 		if destination.IsSingleIP() {
 			continue // the kernel makes no such route
 		}
-		if !slices.ContainsFunc(routes, func(r netlink.Route) bool { return prefixOf(r.Dst) == destination && r.Gw == nil }) {
+		if !slices.ContainsFunc(routes, func(r netlink.Route) bool { return iface.Prefix(r.Dst) == destination && r.Gw == nil }) {
 			return fmt.Sprintf("it has no route to %s", destination), nil
 		}
 	}
 	return "", nil
-}
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
-}
-
-// prefixOf is the zero Prefix for nil.
-func prefixOf(n *net.IPNet) netip.Prefix {
-	if n == nil {
-		return netip.Prefix{}
-	}
-	ip, _ := netip.AddrFromSlice(n.IP)
-	bits, _ := n.Mask.Size()
-	return netip.PrefixFrom(ip.Unmap(), bits)
 }

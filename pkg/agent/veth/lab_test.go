@@ -19,6 +19,7 @@ import (
 
 	"github.com/pod2/pod2/pkg/agent/cni"
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/iface"
 )
 
 func TestMain(m *testing.M) {
@@ -63,7 +64,7 @@ func newLab(t *testing.T) lab {
 // inPod runs f in the pod.
 func (l lab) inPod(f func() error) {
 	l.Helper()
-	must(l, inside(l.pod, f))
+	must(l, iface.Inside(netns.NsHandle(l.pod.Fd()), f))
 }
 
 var blue = Pair{
@@ -96,7 +97,7 @@ func (l lab) dump() string {
 		})
 		for _, r := range routes {
 			if link, err := netlink.LinkByIndex(r.LinkIndex); err == nil && !r.Dst.IP.IsLinkLocalUnicast() && !r.Dst.IP.IsMulticast() {
-				text += fmt.Sprintf("pod route %s dev %s", prefixOf(r.Dst), link.Attrs().Name)
+				text += fmt.Sprintf("pod route %s dev %s", iface.Prefix(r.Dst), link.Attrs().Name)
 				if r.Src != nil {
 					text += " src " + r.Src.String()
 				}
@@ -133,7 +134,7 @@ func lines(t testing.TB, where string, more func(*netlink.LinkAttrs) string) []s
 		}
 		for _, a := range addresses {
 			if where == "node" || !a.IP.IsLinkLocalUnicast() {
-				line += " " + prefixOf(a.IPNet).String()
+				line += " " + iface.Prefix(a.IPNet).String()
 			}
 		}
 		text = append(text, line+"\n")

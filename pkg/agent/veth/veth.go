@@ -21,6 +21,7 @@ import (
 
 	"github.com/pod2/pod2/pkg/agent/cni"
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/iface"
 )
 
 // Pair is an attachment as it should be.
@@ -94,7 +95,11 @@ func Add(p Pair, ns *os.File) (Port, error) {
 		return Port{}, fmt.Errorf("attach %s of container %s: %w", p.Interface, p.ContainerID, err)
 	}
 	name := p.HostInterface()
-	if outer, err := netlink.LinkByName(name); err == nil {
+	outer, err := iface.ByName(name)
+	if err != nil {
+		return Port{}, err
+	}
+	if outer != nil {
 		if outer.Type() != "veth" {
 			return Port{}, fmt.Errorf("interface %s exists on the node, but another program made it: remove it", name)
 		}
@@ -108,8 +113,6 @@ func Add(p Pair, ns *os.File) (Port, error) {
 		if err := netlink.LinkDel(outer); err != nil && !errors.Is(err, unix.ENODEV) {
 			return Port{}, fmt.Errorf("remove the unfinished interface %s: %w", name, err)
 		}
-	} else if !missing(err) {
-		return Port{}, fmt.Errorf("read interface %s: %w", name, err)
 	}
 	port, err := p.make(ns)
 	if err != nil {
@@ -193,7 +196,7 @@ func Ready(p Port, ns *os.File) error {
 	for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
 		ready, err := active(p.Name)
 		if ready && err == nil {
-			err = inside(ns, func() error { ready, err = active(p.Interface); return err })
+			err = iface.Inside(netns.NsHandle(ns.Fd()), func() error { ready, err = active(p.Interface); return err })
 		}
 		if ready || err != nil {
 			return err
@@ -206,17 +209,14 @@ func Ready(p Port, ns *os.File) error {
 
 // Del removes the pair whose end on the node has that name. It succeeds if there is none.
 func Del(name string) error {
-	outer, err := netlink.LinkByName(name)
-	if missing(err) {
-		return nil
+	outer, err := iface.ByName(name)
+	if outer == nil {
+		return err
 	}
-	if err == nil && outer.Type() != "veth" {
+	if outer.Type() != "veth" {
 		return fmt.Errorf("interface %s is not a veth: remove it by hand", name)
 	}
-	if err == nil {
-		err = netlink.LinkDel(outer)
-	}
-	if err != nil && !errors.Is(err, unix.ENODEV) {
+	if err := netlink.LinkDel(outer); err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("remove interface %s: %w", name, err)
 	}
 	return nil
@@ -240,12 +240,9 @@ func Check(p Pair, ns *os.File) error {
 
 // List returns the pairs of this node in the order of their names.
 func List() ([]Port, error) {
-	links, err := netlink.LinkList()
-	for try := 0; errors.Is(err, netlink.ErrDumpInterrupted) && try < 5; try++ { // links changed meanwhile
-		links, err = netlink.LinkList()
-	}
+	links, err := iface.List()
 	if err != nil {
-		return nil, fmt.Errorf("list the interfaces of the node: %w", err)
+		return nil, err
 	}
 	var ports []Port
 	for _, l := range links {
@@ -288,7 +285,7 @@ func (p Pair) differs(outer netlink.Link, ns *os.File) (string, error) {
 		return is.Name + " on the node leads to another network namespace", nil
 	}
 	var different string
-	err = inside(ns, func() (err error) {
+	err = iface.Inside(netns.NsHandle(ns.Fd()), func() (err error) {
 		different, err = p.differsInside(is.Index)
 		return err
 	})
@@ -297,12 +294,12 @@ func (p Pair) differs(outer netlink.Link, ns *os.File) (string, error) {
 
 // differsInside compares the pod's end. other is the index of the node's end.
 func (p Pair) differsInside(other int) (string, error) {
-	inner, err := netlink.LinkByName(p.Interface)
-	if missing(err) {
-		return "it is gone", nil
-	}
+	inner, err := iface.ByName(p.Interface)
 	if err != nil {
-		return "", fmt.Errorf("read %s in the pod: %w", p.Interface, err)
+		return "", fmt.Errorf("in the pod: %w", err)
+	}
+	if inner == nil {
+		return "it is gone", nil
 	}
 	is := inner.Attrs()
 	switch {
@@ -316,8 +313,4 @@ func (p Pair) differsInside(other int) (string, error) {
 		return "it is down", nil
 	}
 	return p.differsIP(inner)
-}
-
-func missing(err error) bool {
-	return errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, unix.ENODEV)
 }

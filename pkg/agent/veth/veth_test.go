@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/cni"
+	"github.com/pod2/pod2/pkg/agent/iface"
 )
 
 func TestAdd(t *testing.T) {
@@ -110,13 +111,13 @@ func TestRemainders(t *testing.T) {
 		})},
 		{"down", "it is down", inner(netlink.LinkSetDown)},
 		{"no address", "it does not have the address 192.168.0.2/24", inner(func(i netlink.Link) error {
-			return netlink.AddrDel(i, &netlink.Addr{IPNet: ipNet(blue.Address)})
+			return netlink.AddrDel(i, &netlink.Addr{IPNet: iface.IPNet(blue.Address)})
 		})},
 		{"no route", "it has no route to 192.168.0.0/23", inner(func(i netlink.Link) error {
-			return netlink.RouteDel(&netlink.Route{LinkIndex: i.Attrs().Index, Dst: ipNet(blue.Routes[0]), Scope: netlink.SCOPE_LINK})
+			return netlink.RouteDel(&netlink.Route{LinkIndex: i.Attrs().Index, Dst: iface.IPNet(blue.Routes[0]), Scope: netlink.SCOPE_LINK})
 		})},
 		{"route of the address", "it has no route to 192.168.0.0/24", inner(func(i netlink.Link) error {
-			return netlink.RouteDel(&netlink.Route{LinkIndex: i.Attrs().Index, Dst: ipNet(blue.Address.Masked()), Scope: netlink.SCOPE_LINK})
+			return netlink.RouteDel(&netlink.Route{LinkIndex: i.Attrs().Index, Dst: iface.IPNet(blue.Address.Masked()), Scope: netlink.SCOPE_LINK})
 		})},
 		{"another name", "it is gone", inner(func(i netlink.Link) error {
 			return errors.Join(netlink.LinkSetDown(i), netlink.LinkSetName(i, "net9"))
@@ -168,7 +169,7 @@ func TestAnotherInItsPlace(t *testing.T) {
 		inner, err := netlink.LinkByName("net1")
 		other := netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "net1", MTU: blue.MTU, HardwareAddr: blue.MAC[:]}, PeerName: "other"}
 		return errors.Join(err, netlink.LinkSetDown(inner), netlink.LinkSetName(inner, "net9"), netlink.LinkAdd(&other), netlink.LinkSetUp(&other),
-			netlink.AddrAdd(&other, &netlink.Addr{IPNet: ipNet(blue.Address)}))
+			netlink.AddrAdd(&other, &netlink.Addr{IPNet: iface.IPNet(blue.Address)}))
 	})
 	if err := Check(blue, l.pod); err == nil || err.Error() != "net1 of pod UID 8f31 on default.blue: it does not lead to pod247a35d2cb39 on the node" {
 		t.Error(err)
@@ -250,9 +251,9 @@ func TestList(t *testing.T) {
 	// The kernel removes the pairs with the pod's namespace.
 	_ = l.pod.Close()
 	waitFor(t, func() bool {
-		_, one := netlink.LinkByName(blue.HostInterface())
-		_, other := netlink.LinkByName(green.HostInterface())
-		return missing(one) && missing(other)
+		one, err1 := iface.ByName(blue.HostInterface())
+		other, err2 := iface.ByName(green.HostInterface())
+		return one == nil && other == nil && err1 == nil && err2 == nil
 	})
 	must(t, Del(blue.HostInterface()))
 	must(t, Del(cni.ID{ContainerID: "unknown", Interface: "net1"}.HostInterface()))
