@@ -180,7 +180,7 @@ func TestUnknownPortIsClosed(t *testing.T) {
 	a, b := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[0].pod("b", blue, "192.168.0.3")
 	a.listen()
 	b.listen()
-	must(t, a.p.DeletePort(a.port))
+	must(t, a.p.Delete(tables.Key{Map: tables.PortMap, Port: a.port}))
 	if got := a.asks(b.ip, "?"); got != "" || a.dropped("stranger") == 0 {
 		t.Errorf("%q answers; drops: %s", got, a.drops())
 	}

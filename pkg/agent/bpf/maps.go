@@ -134,26 +134,15 @@ func (p *Programs) SetPort(index tables.PortKey, port tables.Port) error {
 	return p.set("ports", index, encodePort(port), index)
 }
 
-// DeletePort closes the interface.
-func (p *Programs) DeletePort(index tables.PortKey) error { return p.del("ports", index, index) }
-
 // SetPlace leads packets for a MAC address to a port or node.
 func (p *Programs) SetPlace(key tables.PlaceKey, place tables.Place) error {
 	return p.set("places", encodeKey(key), encodePlace(place), key)
-}
-
-// DeletePlace drops packets for a MAC address.
-func (p *Programs) DeletePlace(key tables.PlaceKey) error {
-	return p.del("places", encodeKey(key), key)
 }
 
 // SetNetwork opens a Network on this node.
 func (p *Programs) SetNetwork(vni int32, n tables.Network) error {
 	return p.set("networks", uint32(vni), encodeNetwork(vni, n), vni)
 }
-
-// DeleteNetwork drops all packets of a Network.
-func (p *Programs) DeleteNetwork(vni int32) error { return p.del("networks", uint32(vni), vni) }
 
 // SetNode accepts VXLAN from the address. The wire leads to it.
 func (p *Programs) SetNode(address netip.Addr, wire tables.Wire) error {
@@ -164,19 +153,22 @@ func (p *Programs) SetNode(address netip.Addr, wire tables.Wire) error {
 	return p.set("nodes", as16(address), v, address)
 }
 
-// DeleteNode accepts nothing from the address, and sends nothing to it.
-func (p *Programs) DeleteNode(address netip.Addr) error {
-	return p.del("nodes", as16(address), address)
-}
-
 // SetTransit leads packets for a transit address to a port that has it.
 func (p *Programs) SetTransit(address netip.Addr, index tables.PortKey) error {
 	return p.set("transits", as16(address), index, address)
 }
 
-// DeleteTransit drops packets for a transit address.
-func (p *Programs) DeleteTransit(address netip.Addr) error {
-	return p.del("transits", as16(address), address)
+// Delete the entry with the key. Without it, the programs drop the packets that need it.
+func (p *Programs) Delete(k tables.Key) error {
+	switch k.Map {
+	case tables.PortMap:
+		return p.del("ports", k.Port, k)
+	case tables.PlaceMap:
+		return p.del("places", encodeKey(k.Place), k)
+	case tables.NetworkMap:
+		return p.del("networks", uint32(k.VNI), k)
+	}
+	return p.del(k.Map.String(), as16(k.Address), k) // nodes or transits
 }
 
 // Transits are the contents of the map of transit addresses.
@@ -242,7 +234,7 @@ func (p *Programs) SetPlaces(changes []tables.Change) error {
 		calls.Go(func() {
 			keys, values := make([]placeKey, len(part)), make([]placeValue, len(part))
 			for j := range part {
-				keys[j], values[j] = encodeKey(part[j].Place), encodePlace(part[j].PlaceValue)
+				keys[j], values[j] = encodeKey(part[j].Place), encodePlace(part[j].Value.(tables.Place))
 			}
 			_, errs[i] = p.maps["places"].BatchUpdate(keys, values, nil)
 		})

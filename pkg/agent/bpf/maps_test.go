@@ -31,10 +31,10 @@ func TestMapsOutliveTheProcess(t *testing.T) {
 	must(t, p.SetTransit(port.Transit, 7))
 	must(t, p.SetTransit(port6.Transit, 9))
 	must(t, p.SetTransit(netip.MustParseAddr("100.64.0.8"), 8))
-	must(t, p.DeleteTransit(netip.MustParseAddr("100.64.0.8")))
+	must(t, p.Delete(tables.Key{Map: tables.TransitMap, Address: netip.MustParseAddr("100.64.0.8")}))
 	must(t, p.SetPort(8, port))
-	must(t, p.DeletePort(8))
-	must(t, p.DeletePort(8)) // gone already
+	must(t, p.Delete(tables.Key{Map: tables.PortMap, Port: 8}))
+	must(t, p.Delete(tables.Key{Map: tables.PortMap, Port: 8})) // gone already
 	p.Close()
 
 	p, err = Load(dir)
@@ -80,7 +80,7 @@ func BenchmarkPlaces(b *testing.B) {
 	all := manyPlaces(50_000)
 	var changes []tables.Change
 	for key, place := range all {
-		changes = append(changes, tables.Change{Map: tables.PlaceMap, Place: key, PlaceValue: place})
+		changes = append(changes, tables.Change{Key: tables.Key{Map: tables.PlaceMap, Place: key}, Value: place})
 	}
 	b.Run("set50000", func(b *testing.B) {
 		for b.Loop() {

@@ -174,7 +174,7 @@ func (n *Node) write(changes []tables.Change) {
 func (n *Node) writeAll(changes []tables.Change) (done int, err error) {
 	for done < len(changes) {
 		some := changes[done:]
-		end := slices.IndexFunc(some, func(c tables.Change) bool { return c.Map != tables.PlaceMap || c.Delete })
+		end := slices.IndexFunc(some, func(c tables.Change) bool { return c.Map != tables.PlaceMap || c.Value == nil })
 		if end < 0 {
 			end = len(some)
 		}
@@ -193,28 +193,22 @@ func (n *Node) writeAll(changes []tables.Change) (done int, err error) {
 
 func (n *Node) writeOne(c tables.Change) error {
 	p := n.programs
-	switch {
-	case c.Map == tables.PortMap && c.Delete:
-		return p.DeletePort(c.Port)
-	case c.Map == tables.PortMap:
-		return p.SetPort(c.Port, c.PortValue)
-	case c.Map == tables.PlaceMap && c.Delete:
-		return p.DeletePlace(c.Place)
-	case c.Map == tables.PlaceMap:
-		return p.SetPlace(c.Place, c.PlaceValue)
-	case c.Map == tables.NetworkMap && c.Delete:
-		return p.DeleteNetwork(c.VNI)
-	case c.Map == tables.NetworkMap:
-		return p.SetNetwork(c.VNI, c.NetworkValue)
-	case c.Map == tables.TransitMap && c.Delete:
-		return p.DeleteTransit(c.Transit)
-	case c.Map == tables.TransitMap:
-		return p.SetTransit(c.Transit, c.TransitValue)
-	case c.Delete:
-		delete(n.wires, c.Node)
-		return p.DeleteNode(c.Node)
+	switch v := c.Value.(type) {
+	case tables.Port:
+		return p.SetPort(c.Port, v)
+	case tables.Place:
+		return p.SetPlace(c.Place, v)
+	case tables.Network:
+		return p.SetNetwork(c.VNI, v)
+	case tables.PortKey:
+		return p.SetTransit(c.Address, v)
+	case struct{}:
+		return n.writeNode(c.Address)
 	}
-	return n.writeNode(c.Node)
+	if c.Map == tables.NodeMap {
+		delete(n.wires, c.Address)
+	}
+	return p.Delete(c.Key)
 }
 
 // writeNode attaches the programs to the interface that leads to a node before the entry is set.

@@ -155,17 +155,19 @@ func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
 	n.wires = wires
 	changes, leaving := n.desired.Compare(is), map[netip.Addr]bool{}
 	for _, c := range changes {
-		leaving[c.Node] = leaving[c.Node] || c.Map == tables.NodeMap && c.Delete
+		if c.Map == tables.NodeMap && c.Value == nil {
+			leaving[c.Address] = true
+		}
 	}
 	for address, wire := range wires {
 		if now[address] != wire && !leaving[address] {
-			changes = append(changes, tables.Change{Map: tables.NodeMap, Node: address}) // with its present interface
+			changes = append(changes, tables.Change{Key: tables.Key{Map: tables.NodeMap, Address: address}, Value: struct{}{}}) // with its present interface
 		}
 	}
 	done, err := n.writeAll(changes)
 	if err != nil { // despite the error, a port that must be closed is closed
 		for _, c := range changes[done:] {
-			if c.Map == tables.PortMap && c.Delete {
+			if c.Map == tables.PortMap && c.Value == nil {
 				err = errors.Join(err, n.writeOne(c))
 			}
 		}

@@ -22,7 +22,7 @@ func (d *Desired) mark(n *network, p *dataplane.Pod) {
 
 func (d *Desired) markPlace(n *network, mac dataplane.MAC) {
 	if n.open {
-		d.dirty = append(d.dirty, key{in: PlaceMap, place: PlaceKey{n.spec.VNI, mac}})
+		d.dirty = append(d.dirty, Key{Map: PlaceMap, Place: PlaceKey{n.spec.VNI, mac}})
 	}
 }
 
@@ -32,7 +32,7 @@ func (d *Desired) markAll(n *network) {
 		return
 	}
 	d.dirty = slices.Grow(d.dirty, len(n.claims.one)+2)
-	d.markVNI(n.spec.VNI)
+	d.dirty = append(d.dirty, vniKey(n.spec.VNI))
 	for mac := range n.claims.one {
 		d.markPlace(n, mac)
 	}
@@ -44,16 +44,11 @@ func (d *Desired) markAll(n *network) {
 	}
 }
 
-// markVNI marks the entry of a VNI.
-func (d *Desired) markVNI(vni int32) {
-	d.dirty = append(d.dirty, key{in: NetworkMap, vni: vni})
-}
-
 func (d *Desired) markPorts(p LocalPort) {
 	for _, index := range d.plugged[p.user()] {
-		d.dirty = append(d.dirty, key{in: PortMap, port: index}, key{in: TransitMap, transit: d.transit(index, true)})
+		d.dirty = append(d.dirty, Key{Map: PortMap, Port: index}, transitKey(d.transit(index, true)))
 		if ipv4 := d.transit(index, false); ipv4.IsValid() {
-			d.dirty = append(d.dirty, key{in: TransitMap, transit: ipv4})
+			d.dirty = append(d.dirty, transitKey(ipv4))
 		}
 	}
 }
@@ -62,7 +57,7 @@ func (d *Desired) markPorts(p LocalPort) {
 func (d *Desired) flush() []Change {
 	b := batch{changes: make([]Change, 0, len(d.dirty))}
 	for _, k := range d.dirty {
-		if c := d.content(k); b.compare(d.is, c) {
+		if c := (Change{k, d.content(k)}); b.add(d.is.value(k), c) {
 			d.is.Apply(c)
 		}
 	}
@@ -70,39 +65,41 @@ func (d *Desired) flush() []Change {
 	return b.ordered()
 }
 
-// content returns the change that makes the entry with the key, or removes it.
-func (d *Desired) content(k key) Change {
-	c, exists := k.change(false), false
-	switch k.in {
+// content returns the value that the entry with the key should have; nil if it should not exist.
+func (d *Desired) content(k Key) any {
+	switch k.Map {
 	case NodeMap:
-		exists = d.hosts[c.Node] > 0 && d.reaches(c.Node)
+		if d.hosts[k.Address] > 0 && d.reaches(k.Address) {
+			return struct{}{}
+		}
 	case NetworkMap:
-		if n := d.served(c.VNI); n != nil {
-			exists, c.NetworkValue = true, Network{MTU: n.spec.MTU, Gateway: n.spec.Gateway, Bits: n.spec.CIDR.Bits(), Egress: n.spec.Egress}
+		if n := d.served(k.VNI); n != nil {
+			return Network{MTU: n.spec.MTU, Gateway: n.spec.Gateway, Bits: n.spec.CIDR.Bits(), Egress: n.spec.Egress}
 		}
 	case PortMap:
-		c.PortValue, exists = d.port(c.Port)
+		if port, open := d.port(k.Port); open {
+			return port
+		}
 	case TransitMap:
-		c.TransitValue = d.transitUser(c.Transit)
-		port, open := d.port(c.TransitValue)
-		exists = open && port.Transit == c.Transit
+		user := d.transitUser(k.Address)
+		if port, open := d.port(user); open && port.Transit == k.Address {
+			return user
+		}
 	case PlaceMap:
-		n := d.served(c.Place.VNI)
+		n := d.served(k.Place.VNI)
 		if n == nil {
-			break
+			return nil
 		}
-		if p := n.byMAC[c.Place.MAC]; p != nil {
+		if p := n.byMAC[k.Place.MAC]; p != nil {
 			a, _ := n.of(p)
-			c.PlaceValue = Place{IP: a.IP, Interface: d.newest(n.port(p))}
-			exists = c.PlaceValue.Interface != 0
-		} else if list := d.remote(n, c.Place.MAC); len(list) > 0 {
-			c.PlaceValue, exists = Place{IP: list[0].Address, Node: list[0].Host}, true
+			if newest := d.newest(n.port(p)); newest != 0 {
+				return Place{IP: a.IP, Interface: newest}
+			}
+		} else if list := d.remote(n, k.Place.MAC); len(list) > 0 {
+			return Place{IP: list[0].Address, Node: list[0].Host}
 		}
 	}
-	if !exists {
-		return k.change(true)
-	}
-	return c
+	return nil
 }
 
 // port returns the entry of the interface, and whether it has one.

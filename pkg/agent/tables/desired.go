@@ -47,7 +47,7 @@ type Desired struct {
 	// addressed: this node has an address now.
 	addressed bool
 	is        Tables
-	dirty     []key // of entries that the event may change
+	dirty     []Key // of entries that the event may change
 	// pods of this node, by name and by UID.
 	pods     map[name]*dataplane.Pod
 	here     map[types.UID]*dataplane.Pod

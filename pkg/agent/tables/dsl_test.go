@@ -225,13 +225,13 @@ func (w *world) state() State {
 // own port.
 func (w *world) apply(t testing.TB, changes []Change) {
 	t.Helper()
-	seen := map[key]bool{}
+	seen := map[Key]bool{}
 	for i, c := range changes {
 		w.maps.Apply(c)
-		if seen[c.key()] {
+		if seen[c.Key] {
 			t.Errorf("%s: a second change of this entry", c)
 		}
-		seen[c.key()] = true
+		seen[c.Key] = true
 		for _, problem := range astray(w.maps) {
 			t.Errorf("after %d changes: %s", i+1, problem)
 		}

@@ -97,7 +97,7 @@ func (d *Desired) specify(n *network) {
 	was.MTU, was.Egress = spec.MTU, spec.Egress
 	if was == spec && owner == n.owner { // no address is concerned
 		if n.spec.MTU != spec.MTU || n.spec.Egress != spec.Egress {
-			d.markVNI(spec.VNI)
+			d.dirty = append(d.dirty, vniKey(spec.VNI))
 		}
 		n.spec = spec
 		return

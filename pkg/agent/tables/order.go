@@ -27,37 +27,39 @@ type batch struct {
 
 func (b *batch) step(c Change) int {
 	switch {
-	case c.Map == NodeMap && !c.Delete:
+	case c.Map == NodeMap && c.Value != nil:
 		return 1
-	case c.Delete && (c.Map == PlaceMap || c.Map == NetworkMap || c.Map == TransitMap):
+	case c.Value == nil && (c.Map == PlaceMap || c.Map == NetworkMap || c.Map == TransitMap):
 		return 2
-	case c.Delete:
+	case c.Value == nil:
 		return 7
 	case c.Map == PortMap && b.left[c.Port]:
 		return 5
 	case c.Map == PortMap:
 		return 3
-	case b.left[c.leadsTo()]:
+	case b.left[leadsTo(c.Value)]:
 		return 6
 	}
 	return 4
 }
 
-// leadsTo returns the port of the place, 0 if none.
-func (c Change) leadsTo() PortKey { return c.PlaceValue.Interface }
+// leadsTo returns the port of a place, 0 if none.
+func leadsTo(value any) PortKey {
+	place, _ := value.(Place)
+	return place.Interface
+}
 
-// compare adds the change if the entry differs.
-func (b *batch) compare(is Tables, c Change) bool {
-	was, exists := is.entry(c)
-	if exists && was == c || !exists && c.Delete {
+// add the change if the entry differs. was is its value before.
+func (b *batch) add(was any, c Change) bool {
+	if was == c.Value {
 		return false
 	}
-	if before := was.leadsTo(); before != 0 && !c.Delete {
+	if before := leadsTo(was); before != 0 && c.Value != nil {
 		if b.left == nil {
 			b.left, b.moved = map[PortKey]bool{}, map[PortKey][]Change{}
 		}
 		b.left[before] = true
-		if to := c.leadsTo(); to != 0 && to != before {
+		if to := leadsTo(c.Value); to != 0 && to != before {
 			b.moved[before] = append(b.moved[before], c)
 		}
 	}
@@ -69,10 +71,10 @@ func (b *batch) compare(is Tables, c Change) bool {
 func (b *batch) ordered() []Change {
 	// Two entries that swap their ports cannot wait for each other.
 	for _, port := range b.changes {
-		if port.Map == PortMap && !port.Delete {
+		if port.Map == PortMap && port.Value != nil {
 			for _, c := range b.moved[port.Port] {
-				if b.left[c.leadsTo()] {
-					b.changes = append(b.changes, c.key().change(true))
+				if b.left[leadsTo(c.Value)] {
+					b.changes = append(b.changes, Change{Key: c.Key})
 				}
 			}
 		}
@@ -82,24 +84,11 @@ func (b *batch) ordered() []Change {
 		sorted[i] = b.rank(i)
 	}
 	slices.SortFunc(sorted, b.compareRanked)
-	b.arrange(sorted)
-	return b.changes
-}
-
-// arrange moves the changes to their places in the order, without a copy of all: each is some hundred bytes, and
-// Diff has one for each entry if it fills a map.
-func (b *batch) arrange(sorted []ranked) {
+	ordered := make([]Change, len(sorted))
 	for i := range sorted {
-		if sorted[i].from == i {
-			continue
-		}
-		free, moved := i, b.changes[i]
-		for from := sorted[i].from; from != i; from = sorted[free].from {
-			b.changes[free] = b.changes[from]
-			sorted[free].from, free = free, from
-		}
-		b.changes[free], sorted[free].from = moved, free
+		ordered[i] = b.changes[sorted[i].from]
 	}
+	return ordered
 }
 
 // ranked is the sort key of a change as two numbers: Diff spends most of its time on sorting if it fills a map.
@@ -125,79 +114,34 @@ func (b *batch) compareRanked(x, y ranked) int {
 	if x.mac != y.mac {
 		return cmp.Compare(x.mac, y.mac)
 	}
-	c, d := &b.changes[x.from], &b.changes[y.from]
-	return cmp.Or(c.Node.Compare(d.Node), c.Transit.Compare(d.Transit))
+	return b.changes[x.from].Address.Compare(b.changes[y.from].Address)
 }
 
 // Diff returns the changes from the observed to the desired contents, in a safe order.
 func Diff(is, want Tables) []Change {
 	b := batch{changes: make([]Change, 0, 16+max(0, len(want.Places)-len(is.Places)))}
-	want.each(func(c Change) { b.compare(is, c) })
-	is.each(func(c Change) {
-		if _, wanted := want.entry(c); !wanted {
-			b.compare(is, c.key().change(true))
-		}
-	})
+	diff(&b, is.Ports, want.Ports, func(index PortKey) Key { return Key{Map: PortMap, Port: index} })
+	diff(&b, is.Places, want.Places, func(place PlaceKey) Key { return Key{Map: PlaceMap, Place: place} })
+	diff(&b, is.Networks, want.Networks, vniKey)
+	diff(&b, is.Nodes, want.Nodes, nodeKey)
+	diff(&b, is.Transits, want.Transits, transitKey)
 	return b.ordered()
 }
 
-// key of an entry of any map.
-type key struct {
-	in    Map
-	port  PortKey
-	place PlaceKey
-	vni   int32
-	node  netip.Addr
-
-	transit netip.Addr
-}
-
-func nodeKey(address netip.Addr) key { return key{in: NodeMap, node: address} }
-
-func (c Change) key() key { return key{c.Map, c.Port, c.Place, c.VNI, c.Node, c.Transit} }
-
-// change of the entry with the key.
-func (k key) change(remove bool) Change {
-	return Change{Map: k.in, Delete: remove, Port: k.port, Place: k.place, VNI: k.vni, Node: k.node, Transit: k.transit}
-}
-
-// each calls f with each entry as the change that sets it, in any order.
-func (t Tables) each(f func(Change)) {
-	for k, v := range t.Ports {
-		f(Change{Map: PortMap, Port: k, PortValue: v})
+// diff adds the changes of one map.
+func diff[K, V comparable](b *batch, is, want map[K]V, key func(K) Key) {
+	for k, v := range want {
+		if was, exists := is[k]; !exists || was != v {
+			b.add(get(is, k), Change{key(k), v})
+		}
 	}
-	for k, v := range t.Places {
-		f(Change{Map: PlaceMap, Place: k, PlaceValue: v})
-	}
-	for k, v := range t.Networks {
-		f(Change{Map: NetworkMap, VNI: k, NetworkValue: v})
-	}
-	for k := range t.Nodes {
-		f(Change{Map: NodeMap, Node: k})
-	}
-	for k, v := range t.Transits {
-		f(Change{Map: TransitMap, Transit: k, TransitValue: v})
+	for k, v := range is {
+		if _, wanted := want[k]; !wanted {
+			b.add(v, Change{Key: key(k)})
+		}
 	}
 }
 
-// entry returns the change that sets the entry with the key of c, and whether it exists.
-func (t Tables) entry(c Change) (Change, bool) {
-	var was Change
-	exists := false
-	switch c.Map {
-	case PortMap:
-		was.PortValue, exists = t.Ports[c.Port]
-	case PlaceMap:
-		was.PlaceValue, exists = t.Places[c.Place]
-	case NetworkMap:
-		was.NetworkValue, exists = t.Networks[c.VNI]
-	case NodeMap:
-		_, exists = t.Nodes[c.Node]
-	case TransitMap:
-		was.TransitValue, exists = t.Transits[c.Transit]
-	}
-	if exists {
-		was.Map, was.Port, was.Place, was.VNI, was.Node, was.Transit = c.Map, c.Port, c.Place, c.VNI, c.Node, c.Transit
-	}
-	return was, exists
-}
+func vniKey(vni int32) Key              { return Key{Map: NetworkMap, VNI: vni} }
+func nodeKey(address netip.Addr) Key    { return Key{Map: NodeMap, Address: address} }
+func transitKey(address netip.Addr) Key { return Key{Map: TransitMap, Address: address} }

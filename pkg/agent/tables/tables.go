@@ -89,50 +89,47 @@ func (m Map) String() string {
 	return [...]string{"ports", "places", "networks", "nodes", "transits"}[m]
 }
 
-// Change sets or deletes one entry of a map. Only the fields of that map count, and of a deletion
-// only the key:
-//
-//	PortMap     Port -> PortValue
-//	PlaceMap    Place -> PlaceValue
-//	NetworkMap  VNI -> NetworkValue
-//	NodeMap     Node
-//	TransitMap  Transit -> TransitValue
+// Key of an entry of any map. Only the field of that map counts: Port, Place, VNI, and Address of the last two.
+type Key struct {
+	Map     Map
+	Port    PortKey
+	Place   PlaceKey
+	VNI     int32
+	Address netip.Addr
+}
+
+// String is the key without its map, such as "1001 0a:58:c0:a8:00:03".
+func (k Key) String() string {
+	switch k.Map {
+	case PortMap:
+		return fmt.Sprint(k.Port)
+	case PlaceMap:
+		return fmt.Sprintf("%d %s", k.Place.VNI, k.Place.MAC)
+	case NetworkMap:
+		return fmt.Sprint(k.VNI)
+	}
+	return k.Address.String()
+}
+
+// Change sets or deletes one entry of a map.
 type Change struct {
-	Map          Map
-	Delete       bool
-	Port         PortKey
-	PortValue    Port
-	Place        PlaceKey
-	PlaceValue   Place
-	VNI          int32
-	NetworkValue Network
-	Node         netip.Addr
-	Transit      netip.Addr
-	TransitValue PortKey
+	Key
+	// Value has the type of the map's values in Tables. Nil deletes the entry.
+	Value any
 }
 
 // String is one line, such as "places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.2 192.168.0.3".
 func (c Change) String() string {
-	var key, value string
-	switch c.Map {
-	case PortMap:
-		key, value = fmt.Sprint(c.Port), c.PortValue.String()
-	case PlaceMap:
-		key, value = fmt.Sprintf("%d %s", c.Place.VNI, c.Place.MAC), c.PlaceValue.String()
-	case NetworkMap:
-		key, value = fmt.Sprint(c.VNI), c.NetworkValue.String()
-	case NodeMap:
-		key = c.Node.String()
-	case TransitMap:
-		key, value = c.Transit.String(), fmt.Sprint("port ", c.TransitValue)
+	switch v := c.Value.(type) {
+	case nil:
+		return fmt.Sprintf("%s delete %s", c.Map, c.Key)
+	case struct{}:
+		return fmt.Sprintf("%s set %s", c.Map, c.Key)
+	case PortKey:
+		return fmt.Sprintf("%s set %s -> port %d", c.Map, c.Key, v)
+	default:
+		return fmt.Sprintf("%s set %s -> %s", c.Map, c.Key, v)
 	}
-	switch {
-	case c.Delete:
-		return fmt.Sprintf("%s delete %s", c.Map, key)
-	case value == "":
-		return fmt.Sprintf("%s set %s", c.Map, key)
-	}
-	return fmt.Sprintf("%s set %s -> %s", c.Map, key, value)
 }
 
 func (p Port) String() string {
@@ -170,22 +167,44 @@ func Empty() Tables {
 func (t Tables) Apply(c Change) {
 	switch c.Map {
 	case PortMap:
-		put(t.Ports, c.Port, c.PortValue, c.Delete)
+		put(t.Ports, c.Port, c.Value)
 	case PlaceMap:
-		put(t.Places, c.Place, c.PlaceValue, c.Delete)
+		put(t.Places, c.Place, c.Value)
 	case NetworkMap:
-		put(t.Networks, c.VNI, c.NetworkValue, c.Delete)
+		put(t.Networks, c.VNI, c.Value)
 	case NodeMap:
-		put(t.Nodes, c.Node, struct{}{}, c.Delete)
+		put(t.Nodes, c.Address, c.Value)
 	case TransitMap:
-		put(t.Transits, c.Transit, c.TransitValue, c.Delete)
+		put(t.Transits, c.Address, c.Value)
 	}
 }
 
-func put[K comparable, V any](m map[K]V, key K, value V, remove bool) {
-	if remove {
+func put[K comparable, V any](m map[K]V, key K, value any) {
+	if value == nil {
 		delete(m, key)
 		return
 	}
-	m[key] = value
+	m[key] = value.(V)
+}
+
+// value of the entry with the key; nil if there is none.
+func (t Tables) value(k Key) any {
+	switch k.Map {
+	case PortMap:
+		return get(t.Ports, k.Port)
+	case PlaceMap:
+		return get(t.Places, k.Place)
+	case NetworkMap:
+		return get(t.Networks, k.VNI)
+	case NodeMap:
+		return get(t.Nodes, k.Address)
+	}
+	return get(t.Transits, k.Address)
+}
+
+func get[K comparable, V any](m map[K]V, key K) any {
+	if v, exists := m[key]; exists {
+		return v
+	}
+	return nil
 }
