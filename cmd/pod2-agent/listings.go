@@ -68,7 +68,7 @@ func (s *snapshot) summary(out io.Writer) error {
 	if s.Local.Is6() {
 		local += ", and the VXLAN device encapsulates all packets"
 	}
-	vxlan := fmt.Sprintf("%s, UDP port %d", s.link(s.VXLAN), s.UDP)
+	vxlan := fmt.Sprintf("%s, UDP port %d", s.link(s.VXLAN), s.Port)
 	if s.VXLAN == 0 {
 		local, vxlan = "not set: the agent has not configured the programs yet", "not set"
 	}
@@ -94,7 +94,7 @@ func (s *snapshot) summary(out io.Writer) error {
 		fmt.Sprintf("Networks:\t%d", len(s.Networks)),
 		fmt.Sprintf("Ports:\t%d open, %d closed", len(s.Ports), closed),
 		fmt.Sprintf("Places:\t%d on this node, %d on other nodes", here, len(s.Places)-here),
-		fmt.Sprintf("Nodes:\t%d", len(s.Nodes)),
+		fmt.Sprintf("Nodes:\t%d", len(s.Wires)),
 		"Dropped packets:\t" + strings.Join(dropped, ", "),
 	}, "")
 }
@@ -160,8 +160,8 @@ func (s *snapshot) listNodes(out io.Writer) error {
 		places[p.Node]++
 	}
 	var lines []string
-	for _, node := range slices.SortedFunc(maps.Keys(s.Nodes), netip.Addr.Compare) {
-		lines = append(lines, row(node, s.link(s.Nodes[node].Interface), places[node]))
+	for _, node := range slices.SortedFunc(maps.Keys(s.Wires), netip.Addr.Compare) {
+		lines = append(lines, row(node, s.link(s.Wires[node].Interface), places[node]))
 	}
 	return columns(out, "NODE\tINTERFACE\tPLACES", lines,
 		"There are no other nodes: this node accepts VXLAN from nobody, and sends none.")

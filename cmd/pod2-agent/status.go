@@ -20,8 +20,7 @@ import (
 // snapshot has the entries of the maps and the interfaces of the node at one moment.
 type snapshot struct {
 	tables.View
-	config bpf.Config
-	drops  map[bpf.Drop]uint64
+	drops map[bpf.Drop]uint64
 	// links are the names of all interfaces, by index. down has those that are down.
 	links map[uint32]string
 	down  map[uint32]bool
@@ -39,13 +38,10 @@ func readSnapshot(dir string) (s *snapshot, err error) {
 	}
 	defer m.Close()
 	s = &snapshot{links: map[uint32]string{}, down: map[uint32]bool{}, pairs: map[uint32]veth.Port{}}
-	var errs [6]error
-	s.Ports, errs[0] = m.Ports()
-	s.Places, errs[1] = m.Places()
-	s.Networks, errs[2] = m.Networks()
-	s.Nodes, errs[3] = m.Nodes()
-	s.config, errs[4] = m.Config()
-	s.drops, errs[5] = m.Drops()
+	var errs [3]error
+	s.Tables, s.Wires, errs[0] = m.Read()
+	s.Config, errs[1] = m.Config()
+	s.drops, errs[2] = m.Drops()
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -70,8 +66,7 @@ func readSnapshot(dir string) (s *snapshot, err error) {
 
 // complete the fields that follow from the others.
 func (s *snapshot) complete() {
-	s.Local, s.VXLAN, s.UDP, s.Name = s.config.Local, s.config.VXLAN, s.config.Port, s.describe
-	s.Gateway = s.config.Gateway
+	s.Name = s.describe
 	s.networks = map[int32]string{}
 	for index, port := range s.Ports {
 		if network := s.pairs[index].Network; network != "" {

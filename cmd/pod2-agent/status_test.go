@@ -34,13 +34,15 @@ func exampleNode() *snapshot {
 	unnamed.PodName = ""
 	s := &snapshot{
 		View: tables.View{
-			Ports: map[tables.PortKey]tables.Port{7: port(70001, 2), 8: port(70002, 2), 10: port(70001, 5), 12: port(70001, 6)},
-			Places: map[tables.PlaceKey]tables.Place{placed(70001, 2): {IP: ip(2), Interface: 7}, placed(70001, 5): {IP: ip(5), Interface: 10},
-				placed(70001, 10): {IP: ip(10), Node: node}, placed(70001, 9): {IP: ip(9), Node: node}, placed(70002, 2): {IP: ip(2), Interface: 8}},
-			Networks: map[int32]tables.Network{70001: {MTU: 1450, Gateway: ip(1), Bits: 24, Egress: true}, 70002: {MTU: 1450}},
-			Nodes:    map[netip.Addr]tables.Wire{node: {Interface: 2}, netip.MustParseAddr("10.9.0.10"): {Interface: 2}, netip.MustParseAddr("fd09::2"): {Interface: 99}},
+			Tables: tables.Tables{
+				Ports: map[tables.PortKey]tables.Port{7: port(70001, 2), 8: port(70002, 2), 10: port(70001, 5), 12: port(70001, 6)},
+				Places: map[tables.PlaceKey]tables.Place{placed(70001, 2): {IP: ip(2), Interface: 7}, placed(70001, 5): {IP: ip(5), Interface: 10},
+					placed(70001, 10): {IP: ip(10), Node: node}, placed(70001, 9): {IP: ip(9), Node: node}, placed(70002, 2): {IP: ip(2), Interface: 8}},
+				Networks: map[int32]tables.Network{70001: {MTU: 1450, Gateway: ip(1), Bits: 24, Egress: true}, 70002: {MTU: 1450}},
+			},
+			Config: tables.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: 3, Port: 4789, Gateway: 9},
+			Wires:  map[netip.Addr]tables.Wire{node: {Interface: 2}, netip.MustParseAddr("10.9.0.10"): {Interface: 2}, netip.MustParseAddr("fd09::2"): {Interface: 99}},
 		},
-		config: bpf.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: 3, Port: 4789, Gateway: 9},
 		drops: map[bpf.Drop]uint64{{VNI: 70001, Interface: 7, Reason: "unknown"}: 12, {VNI: 70001, Interface: 10, Reason: "ip"}: 2, {Interface: 99, Reason: "stranger"}: 2,
 			{VNI: 70001, Interface: 10, Reason: "unknown"}: 1},
 		links: map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2aaaa", 8: "pod2bbbb", 9: "pod2gw", 10: "pod2dddd", 11: "pod2cccc"},
@@ -53,8 +55,7 @@ func exampleNode() *snapshot {
 
 func TestListings(t *testing.T) {
 	old := exampleNode()
-	old.config.Local, old.drops = netip.MustParseAddr("fd09::1"), nil
-	old.complete()
+	old.Local, old.drops = netip.MustParseAddr("fd09::1"), nil
 	for _, tt := range []struct {
 		table string
 		of    *snapshot

@@ -49,20 +49,6 @@ type (
 	dropKey struct{ VNI, Interface, Reason uint32 }
 )
 
-// Config of the programs.
-type Config struct {
-	// Local is the address of this node that VXLAN packets have, of the family of the nodes. If it is IPv6, all packets
-	// go through the VXLAN device.
-	Local netip.Addr
-	// VXLAN is the index of the VXLAN device.
-	VXLAN uint32
-	// Port of UDP.
-	Port uint16
-	// Gateway is the index of the interface pod2gw, by which packets leave Networks. It has the MAC address
-	// dataplane.NodeMAC.
-	Gateway uint32
-}
-
 // as16 is an address as the programs compare it: IPv4 is mapped, none is zero.
 func as16(a netip.Addr) [16]byte {
 	if !a.IsValid() {
@@ -123,7 +109,7 @@ func (v networkValue) decode() tables.Network {
 }
 
 // SetConfig of the programs. Until it is set, they take nothing from the wire.
-func (p *Programs) SetConfig(c Config) error {
+func (p *Programs) SetConfig(c tables.Config) error {
 	v := configValue{Local: as16(c.Local), VXLAN: c.VXLAN, Gateway: c.Gateway, MAC: dataplane.NodeMAC}
 	binary.BigEndian.PutUint16(v.Port[:], c.Port)
 	return p.set("config", uint32(0), v, "the configuration")
@@ -197,13 +183,12 @@ func (m *Maps) Nodes() (map[netip.Addr]tables.Wire, error) {
 }
 
 // Config of the programs. It is zero until it is set.
-func (m *Maps) Config() (Config, error) {
+func (m *Maps) Config() (tables.Config, error) {
 	var v configValue
 	if err := m.maps["config"].Lookup(uint32(0), &v); err != nil {
-		return Config{}, fmt.Errorf("read the configuration: %w", err)
+		return tables.Config{}, fmt.Errorf("read the configuration: %w", err)
 	}
-	c := Config{Local: from16(v.Local), VXLAN: v.VXLAN, Port: binary.BigEndian.Uint16(v.Port[:]), Gateway: v.Gateway}
-	return c, nil
+	return tables.Config{Local: from16(v.Local), VXLAN: v.VXLAN, Port: binary.BigEndian.Uint16(v.Port[:]), Gateway: v.Gateway}, nil
 }
 
 // Read returns the contents of all maps, and those of Nodes.

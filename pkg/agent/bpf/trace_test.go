@@ -25,17 +25,10 @@ func view(t testing.TB, dir string) tables.View {
 	must(t, err)
 	defer m.Close()
 	v := tables.View{Name: func(index uint32) string { return fmt.Sprintf("interface %d", index) }}
-	v.Ports, err = m.Ports()
+	v.Tables, v.Wires, err = m.Read()
 	must(t, err)
-	v.Places, err = m.Places()
+	v.Config, err = m.Config()
 	must(t, err)
-	v.Networks, err = m.Networks()
-	must(t, err)
-	v.Nodes, err = m.Nodes()
-	must(t, err)
-	c, err := m.Config()
-	must(t, err)
-	v.Local, v.VXLAN, v.UDP, v.Gateway = c.Local, c.VXLAN, c.Port, c.Gateway
 	return v
 }
 
@@ -193,7 +186,7 @@ func TestNodesAndConfig(t *testing.T) {
 	p, err := Load(dir)
 	must(t, err)
 	defer p.Close()
-	for _, want := range []Config{{}, {Local: addr("10.9.0.1"), VXLAN: 9, Port: 4789, Gateway: 8}, {Local: addr("fd09::1"), VXLAN: 9, Port: 4789}} {
+	for _, want := range []tables.Config{{}, {Local: addr("10.9.0.1"), VXLAN: 9, Port: 4789, Gateway: 8}, {Local: addr("fd09::1"), VXLAN: 9, Port: 4789}} {
 		must(t, p.SetConfig(want))
 		if got, err := p.Config(); err != nil || got != want {
 			t.Errorf("%+v, %v; want %+v", got, err, want)

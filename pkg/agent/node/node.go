@@ -66,7 +66,7 @@ type Node struct {
 	blocked error
 	// behind is why the maps lack a change. Sync repairs them.
 	behind error
-	config bpf.Config
+	config tables.Config
 	// peer is the end of the gateway's pair that has programs.
 	peer uint32
 }

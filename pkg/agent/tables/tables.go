@@ -73,6 +73,20 @@ type Tables struct {
 	Transits map[netip.Addr]PortKey
 }
 
+// Config of the programs.
+type Config struct {
+	// Local is the address of this node that VXLAN packets have, of the family of the nodes. If it is IPv6, all packets
+	// go through the VXLAN device.
+	Local netip.Addr
+	// VXLAN is the index of the VXLAN device.
+	VXLAN uint32
+	// Port of UDP.
+	Port uint16
+	// Gateway is the index of the interface pod2gw, by which packets leave Networks. It has the MAC address
+	// dataplane.NodeMAC.
+	Gateway uint32
+}
+
 // Map is one of the five maps.
 type Map uint8
 

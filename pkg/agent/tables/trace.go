@@ -9,19 +9,10 @@ import (
 
 // View has the entries that the programs of a node read.
 type View struct {
-	Ports    map[PortKey]Port
-	Places   map[PlaceKey]Place
-	Networks map[int32]Network
-	// Nodes are the wires that lead to other nodes, by their addresses.
-	Nodes map[netip.Addr]Wire
-	// Local is the address of VXLAN packets. If it is IPv6, the VXLAN device sends them all.
-	Local netip.Addr
-	// VXLAN is the index of the VXLAN device.
-	VXLAN uint32
-	// UDP is the port of VXLAN.
-	UDP uint16
-	// Gateway is the index of the interface by which packets leave a Network.
-	Gateway uint32
+	Tables
+	Config
+	// Wires lead to the Nodes.
+	Wires map[netip.Addr]Wire
 	// Name describes the interface with that index.
 	Name func(index uint32) string
 }
@@ -116,7 +107,7 @@ func (v View) leave(port Port, n Network, to netip.Addr) string {
 }
 
 func (v View) encapsulate(vni int32, node netip.Addr) []string {
-	wire, known := v.Nodes[node]
+	wire, known := v.Wires[node]
 	switch {
 	case !known:
 		return []string{fmt.Sprintf("Dropped (unknown): the receiver is on node %s, which is not in the table of nodes.", node)}
@@ -125,11 +116,11 @@ func (v View) encapsulate(vni int32, node netip.Addr) []string {
 	case node.Is4() && v.Local.Is4() && wire.Interface != 0:
 		return []string{
 			fmt.Sprintf("Node: the receiver is on node %s, which accepts the packet if %s is in its table of nodes.", node, v.Local),
-			fmt.Sprintf("Sent by %s: VXLAN with VNI %d from %s to %s, UDP port %d.", v.Name(wire.Interface), vni, v.Local, node, v.UDP),
+			fmt.Sprintf("Sent by %s: VXLAN with VNI %d from %s to %s, UDP port %d.", v.Name(wire.Interface), vni, v.Local, node, v.Port),
 		}
 	}
 	return []string{
 		fmt.Sprintf("Node: the receiver is on node %s, which accepts the packet if the address of this node is in its table of nodes.", node),
-		fmt.Sprintf("Sent by %s, which adds VXLAN with VNI %d to %s, UDP port %d.", v.Name(v.VXLAN), vni, node, v.UDP),
+		fmt.Sprintf("Sent by %s, which adds VXLAN with VNI %d to %s, UDP port %d.", v.Name(v.VXLAN), vni, node, v.Port),
 	}
 }

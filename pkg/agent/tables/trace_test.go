@@ -9,7 +9,7 @@ import (
 
 // view has the maps of the world's node. Interface 2 leads to other nodes, and 3 is the VXLAN device.
 func (w *world) view() View {
-	v := View{Ports: w.maps.Ports, Places: w.maps.Places, Networks: w.maps.Networks, Nodes: map[netip.Addr]Wire{}, VXLAN: 3, UDP: 4789, Gateway: 9,
+	v := View{Tables: w.maps, Wires: map[netip.Addr]Wire{}, Config: Config{VXLAN: 3, Port: 4789, Gateway: 9},
 		Name: func(index uint32) string {
 			return map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2a", 8: "pod2b", 9: "pod2gw"}[index]
 		}}
@@ -17,7 +17,7 @@ func (w *world) view() View {
 		v.Local = w.local
 	}
 	for node := range w.maps.Nodes {
-		v.Nodes[node] = Wire{Interface: 2}
+		v.Wires[node] = Wire{Interface: 2}
 	}
 	return v
 }
@@ -53,7 +53,7 @@ func TestTrace(t *testing.T) {
 			`Node: the receiver is on node 10.0.0.2, which accepts the packet if 10.0.0.1 is in its table of nodes.
 			Sent by eth0: VXLAN with VNI 1001 from 10.0.0.1 to 10.0.0.2, UDP port 4789.`, nil},
 		{"a node that is unknown", remote, 7, "192.168.0.3", sender + third + size +
-			"Dropped (unknown): the receiver is on node 10.0.0.2, which is not in the table of nodes.", func(v View) { clear(v.Nodes) }},
+			"Dropped (unknown): the receiver is on node 10.0.0.2, which is not in the table of nodes.", func(v View) { clear(v.Wires) }},
 		{"nodes that have IPv6", ipv6, 7, "fd12::3", from6 + "Neighbour: fd12::3 has MAC 0a:58:00:00:00:03. The programs answer the sender's question themselves.\n" + size +
 			`Node: the receiver is on node fd0a::2, which accepts the packet if the address of this node is in its table of nodes.
 			Sent by pod2vxlan, which adds VXLAN with VNI 1001 to fd0a::2, UDP port 4789.`, nil},
