@@ -26,12 +26,12 @@ func (p *Programs) attachFirst(index int) (done bool, err error) {
 			if attached = position == 0; !attached {
 				return detachTCX(index, direction, old) // another one was put before it
 			}
-			if same, err := equal(old, options.Program); same || err != nil {
-				return err
-			}
 			replace := options
 			replace.Anchor = link.ReplaceProgram(old)
-			return link.RawAttachProgram(replace)
+			if err := link.RawAttachProgram(replace); !errors.Is(err, unix.EEXIST) { // it is the same program
+				return err
+			}
+			return nil
 		})
 		if errors.Is(err, unix.EINVAL) {
 			return false, nil
@@ -74,17 +74,4 @@ func eachByTCX(index int, direction ebpf.AttachType, f func(position int, progra
 
 func detachTCX(index int, direction ebpf.AttachType, program *ebpf.Program) error {
 	return link.RawDetachProgram(link.RawDetachProgramOptions{Target: index, Attach: direction, Program: program})
-}
-
-// equal says whether both are one program of the kernel.
-func equal(a, b *ebpf.Program) (bool, error) {
-	var ids [2]ebpf.ProgramID
-	for i, p := range []*ebpf.Program{a, b} {
-		info, err := p.Info()
-		if err != nil {
-			return false, err
-		}
-		ids[i], _ = info.ID()
-	}
-	return ids[0] == ids[1], nil
 }
