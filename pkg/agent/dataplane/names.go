@@ -1,9 +1,9 @@
 package dataplane
 
 import (
+	"slices"
 	"strconv"
-
-	"github.com/pod2/pod2/pkg/network/multus"
+	"strings"
 )
 
 const (
@@ -17,38 +17,24 @@ const (
 	maxVNI = 1<<24 - 1
 )
 
-// leftovers are the prefixes of interfaces that earlier agents made. A VNI follows. Bridges and VXLAN devices
-// connected pods. Pairs of veths led to routers.
+// leftovers are the prefixes of interfaces that earlier agents made: bridges and VXLAN devices, which connected pods,
+// and pairs of veths, which led to routers. A VNI follows.
 var leftovers = []string{"nw", "vx", "rt", "wn"}
 
 // IsLeftover says whether an earlier agent made the interface.
 func IsLeftover(name string) bool {
-	for _, prefix := range leftovers {
-		if len(name) > len(prefix) && name[:len(prefix)] == prefix && isVNI(name[len(prefix):]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(leftovers, func(prefix string) bool { return hasVNI(name, prefix) })
 }
 
 // IsBridge says whether an earlier agent made the interface to connect pods.
-func IsBridge(name string) bool {
-	return len(name) > 2 && isVNI(name[2:]) && name == multus.Bridge(parse(name[2:]))
-}
+func IsBridge(name string) bool { return hasVNI(name, leftovers[0]) }
 
 // IsRouter says whether the network namespace is a router that an earlier agent made.
-func IsRouter(namespace string) bool {
-	const prefix = "pod2-"
-	return len(namespace) > len(prefix) && namespace[:len(prefix)] == prefix && isVNI(namespace[len(prefix):])
-}
+func IsRouter(namespace string) bool { return hasVNI(namespace, "pod2-") }
 
-func isVNI(digits string) bool { return parse(digits) != 0 }
-
-// parse a VNI; 0 if it is none.
-func parse(digits string) int32 {
-	n, err := strconv.ParseInt(digits, 10, 32)
-	if err != nil || n <= 0 || n > maxVNI || strconv.Itoa(int(n)) != digits {
-		return 0
-	}
-	return int32(n)
+// hasVNI says whether the name is the prefix and a VNI.
+func hasVNI(name, prefix string) bool {
+	digits, ok := strings.CutPrefix(name, prefix)
+	n, err := strconv.Atoi(digits)
+	return ok && err == nil && 0 < n && n <= maxVNI && strconv.Itoa(n) == digits
 }

@@ -21,9 +21,6 @@ const cniVersion = "1.0.0"
 // spec.mtu or --underlay-mtu.
 const overheadVXLAN = 50
 
-// Bridge is the name of the bridge that an Overlay Network has on every node.
-func Bridge(vni int32) string { return fmt.Sprintf("nw%d", vni) }
-
 // MTU of an Overlay Network, in bytes.
 func MTU(n *v1.Network, underlay int32) int32 {
 	if n.Spec.MTU != nil {
