@@ -47,7 +47,7 @@ func Diff(s State) Plan {
 // paced is the plan without the parts that are held back.
 func (p Plan) paced(s State) Plan {
 	if s.ReleasesHeld > 0 && p.MayWait {
-		return Plan{RequeueAfter: plan.Soonest(p.RequeueAfter, s.ReleasesHeld)}
+		return Plan{MayWait: true, RequeueAfter: plan.Soonest(p.RequeueAfter, s.ReleasesHeld)}
 	}
 	if s.NumbersHeld > 0 && p.statusMayWait(s) {
 		p.Status, p.RequeueAfter = nil, plan.Soonest(p.RequeueAfter, s.NumbersHeld)

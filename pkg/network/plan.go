@@ -50,7 +50,7 @@ type Plan struct {
 	Events []plan.Event
 	// MayWait: the plan only takes back addresses of terminated pods and counts them. No pod
 	// waits for an address, and the Network is not being deleted. While many pods terminate,
-	// more such work follows.
+	// more such work follows. While State.ReleasesHeld, such a plan has no writes.
 	MayWait bool
 	// RequeueAfter is the time until the passing of time changes something; zero: never.
 	RequeueAfter time.Duration

@@ -18,8 +18,8 @@ import (
 // addressSliceKind tells agents the nodes of addresses.
 type addressSliceKind struct {
 	*shared
-	throttle, removals *throttle
-	locations          *locations
+	throttle, removals, compares *throttle
+	locations                    *locations
 }
 
 // locationsEvery is how long the AddressSlices of a Network stay unchanged after a write, on
@@ -30,28 +30,36 @@ const (
 	locationsBurst = 5
 )
 
-// comparesEvery is the same for a comparison that wrote nothing, because removals wait. While
-// 10,000 pods terminate, their addresses are compared five times a second, not with each event.
-const comparesEvery = locationsEvery / 5
+// comparesEvery is how long a Network rests after a comparison that wrote nothing because
+// removals wait, and after comparesBurst others. While 10,000 pods terminate, their addresses are
+// compared five times a second, not with each event.
+const (
+	comparesEvery = 200 * time.Millisecond
+	comparesBurst = 5
+)
 
-// removalsEvery is how long addresses of terminated pods may stay in AddressSlices:
-// removalsPerSlice for each slice, at most mostRemovals. Most are removed earlier, in the same
-// write that adds the address of a new pod. Each round may write all slices: 10,000 pods that
-// terminate within two minutes have 200 of them.
+// removalsEvery is how long addresses of terminated pods may stay in the AddressSlices of a
+// Network: removalsPerSlice for each slice, at most mostRemovals. Most are removed earlier, in the
+// same write that adds the address of a new pod. Each round may write all slices: 10,000 pods that
+// terminate within two minutes have 200 of them. Addresses of nodes never wait longer than
+// removalsEvery: other nodes accept packets from them.
 const (
 	removalsEvery    = 10 * time.Second
 	removalsPerSlice = 500 * time.Millisecond
 	mostRemovals     = time.Minute
 )
 
-// removalsOf returns removalsEvery for a number of AddressSlices.
-func removalsOf(slices int) time.Duration {
-	return min(max(removalsEvery, time.Duration(slices)*removalsPerSlice), mostRemovals)
+// removalsOf returns removalsEvery for the view.
+func removalsOf(s addressslice.State) time.Duration {
+	if s.Name == "" {
+		return removalsEvery
+	}
+	return min(max(removalsEvery, time.Duration(len(s.Slices))*removalsPerSlice), mostRemovals)
 }
 
 func newAddressSliceKind(s *shared) *addressSliceKind {
-	k := &addressSliceKind{s, newThrottle(s.clock, locationsEvery), newThrottle(s.clock, removalsEvery), newLocations(s.clock)}
-	k.throttle.burst = locationsBurst
+	k := &addressSliceKind{s, newThrottle(s.clock, locationsEvery), newThrottle(s.clock, removalsEvery), newThrottle(s.clock, comparesEvery), newLocations(s.clock)}
+	k.throttle.burst, k.compares.burst = locationsBurst, comparesBurst
 	return k
 }
 
@@ -66,7 +74,7 @@ func (r *addressSliceKind) observe(key Key) (state addressslice.State, again tim
 		Namespace: key.Namespace, Name: key.Name, Slices: r.addressSlices.sorted(bySliced, key.path()),
 		Locations: map[string]string{}, Unlocated: map[string]bool{},
 	}
-	state.RemovalsHeld = r.removals.gathered(key, removalsOf(len(state.Slices)))
+	state.RemovalsHeld = r.removals.gathered(key, removalsOf(state))
 	if key.Name == "" {
 		for _, node := range r.nodes.all() {
 			for _, address := range addressslice.NodeAddresses(node) {
@@ -108,22 +116,22 @@ func (r *addressSliceKind) hostOf(namespace string) func(v1.AddressEntry) (strin
 // apply makes the writes of the plan.
 func (r *addressSliceKind) apply(ctx context.Context, key Key, state addressslice.State, p addressslice.Plan) (result Result, err error) {
 	result.RequeueAfter = p.RequeueAfter
-	if p.Gathers {
-		r.removals.gather(key, removalsOf(len(state.Slices)))
-	} else {
-		r.removals.end(key)
-	}
-	if p.Empty() {
-		if p.Gathers {
-			r.throttle.beginFor(key, comparesEvery)
+	if !p.Empty() {
+		writes := records[*v1.AddressSlice]{state.Network, p.Confirm, p.Delete, p.Update, p.Create, addressslice.ReasonFailedWrite}
+		if err := writes.write(ctx, r.shared, key, r.writeAddressSlices); err != nil {
+			return result, err
 		}
+		r.throttle.begin(key)
+	}
+	if !p.Gathers {
+		r.removals.end(key)
 		return result, nil
 	}
-	writes := records[*v1.AddressSlice]{state.Network, p.Confirm, p.Delete, p.Update, p.Create, addressslice.ReasonFailedWrite}
-	if err := writes.write(ctx, r.shared, key, r.writeAddressSlices); err != nil {
-		return result, err
+	r.removals.gather(key, state.RemovalsHeld)
+	if p.Empty() {
+		r.compares.begin(key)
+		result.Rest = r.compares.left(key)
 	}
-	r.throttle.begin(key)
 	return result, nil
 }
 

@@ -101,30 +101,38 @@ func TestRemovalsGather(t *testing.T) {
 	same(t, w.locations("blue-0"), "10.1.0.3 on 192.0.2.2")
 }
 
-// While addresses only wait for their removal, their events share comparisons: 25 at once, and
-// then five a second.
-func TestComparisonsWithoutAWriteRest(t *testing.T) {
+// A removal that failed is tried again, without another wait.
+func TestAFailedRemovalIsTriedAgain(t *testing.T) {
 	w := newWorld(t, located()...)
 	w.syncText(KindAddressSlice, "blue")
-	w.clock.SetTime(now.Add(10 * time.Second))
 	w.remove(newPod("a"))
 	w.catchUp()
-	compared := func() (n int) {
-		for range 50 {
-			result, err := w.r.Sync(t.Context(), Key{KindAddressSlice, ns, "blue"})
-			if w.must(err); result.RequeueAfter > time.Second { // until the removal
-				n++
-			}
+	w.syncText(KindAddressSlice, "blue")
+	w.later(removalsEvery)
+	w.refuse = refusing("patch addressslices", quota)
+	w.syncText(KindAddressSlice, "blue")
+	w.refuse = nil
+	w.syncText(KindAddressSlice, "blue")
+	same(t, w.locations("blue-0"), "")
+}
+
+// While addresses only wait for their removal, their events share comparisons.
+func TestANetworkRestsWhileRemovalsWait(t *testing.T) {
+	w := newWorld(t, located(newPod("b published=blue:10.1.0.3 node=n2"))...)
+	w.syncText(KindAddressSlice, "blue")
+	w.remove(newPod("a"))
+	w.catchUp()
+	for i := range 2 * comparesBurst {
+		result, err := w.r.Sync(t.Context(), Key{KindAddressSlice, ns, "blue"})
+		if w.must(err); (result.Rest > 0) != (i >= comparesBurst) {
+			t.Errorf("after comparison %d it rests %s", i+1, result.Rest)
 		}
-		return n
 	}
-	if n := compared(); n != 26 {
-		t.Errorf("%d comparisons at once", n)
-	}
-	w.later(time.Second)
-	if n := compared(); n != 5 {
-		t.Errorf("%d comparisons after a second", n)
-	}
+	w.remove(newPod("b"))
+	w.add(newPod("b published=blue:10.1.0.3 node=n1"))
+	w.catchUp()
+	w.syncText(KindAddressSlice, "blue") // a pod that moved does not wait for removals
+	same(t, w.locations("blue-0"), "10.1.0.3 on 192.0.2.1")
 }
 
 // A node that the cache does not show yet, or without an address: the AddressSlice does not change.

@@ -12,6 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/network/addressslice"
 )
 
 // come adds pods that wait for an address, and syncs the Network.
@@ -83,7 +84,7 @@ func TestReplicasAreCountedInBatchesAndReadyIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// When many pods terminate at once, the first is reported at once and the others a second
+// When many pods terminate at once, the first is reported at once and the others two seconds
 // later.
 func TestAddressesAreTakenBackInBatches(t *testing.T) {
 	w := newWorld(t, holders(3)...)
@@ -130,10 +131,17 @@ func TestLargerObjectsAreCountedLessOften(t *testing.T) {
 		{8_000, 32, 160, time.Second, 3200 * time.Millisecond, mostRemovals},
 		{100_000, 400, 2000, mostCounts, mostReleases, mostRemovals},
 	} {
-		got := []time.Duration{countsOf(row.pods), releasesOf(row.blocks), removalsOf(row.slices)}
+		got := []time.Duration{countsOf(row.pods), releasesOf(row.blocks), removalsOf(addressslice.State{Name: "blue", Slices: make([]*v1.AddressSlice, row.slices)})}
 		if want := []time.Duration{row.counts, row.releases, row.removals}; !slices.Equal(got, want) {
 			t.Errorf("%d pods, %d AddressBlocks, %d AddressSlices: %s, want %s", row.pods, row.blocks, row.slices, got, want)
 		}
+	}
+}
+
+// Agents accept packets from the addresses of nodes, so those of deleted ones do not stay for long.
+func TestAddressesOfNodesWaitBriefly(t *testing.T) {
+	if got := removalsOf(addressslice.State{Slices: make([]*v1.AddressSlice, 200)}); got != removalsEvery {
+		t.Errorf("with 200 AddressSlices they stay %s", got)
 	}
 }
 
@@ -179,8 +187,8 @@ func TestANetworkRestsWhileReleasesWait(t *testing.T) {
 		w.remove(podOf(w, fmt.Sprintf("p-%02d", i)))
 		rest()
 	}
-	for i := 1; i < 2*waitsBurst; i++ {
-		if got := rest(); (got > 0) != (i >= waitsBurst) {
+	for i := 1; i < 2*looksBurst; i++ {
+		if got := rest(); (got > 0) != (i >= looksBurst) {
 			t.Errorf("after plan %d without a write it rests %s", i+1, got)
 		}
 	}

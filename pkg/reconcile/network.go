@@ -22,8 +22,8 @@ type networkKind struct {
 	over             *confirmedOver
 	attachments      *findings[network.Attachment]
 	counts, releases *throttle
-	// waits rests a Network whose plan waits for releases, after waitsBurst such plans in a row.
-	waits *throttle
+	// looks rests a Network whose addresses wait to be taken back.
+	looks *throttle
 }
 
 // countsEvery is how long the numbers in a status stay unchanged after a write, while
@@ -62,17 +62,17 @@ func releasesOf(blocks int) time.Duration {
 // AddressBlock: it has up to 256 entries, and costs more than a pod's.
 const bindsEvery = 60 * time.Millisecond
 
-// waitsBurst is how many plans of a Network may find, one after the other, only addresses to
-// take back later. Then it rests for bindsEvery after each. While 10,000 pods terminate, their
-// events cause 16 plans a second, not 150.
-const waitsBurst = 5
+// looksBurst is how many plans may find that addresses wait to be taken back, before the Network
+// rests for bindsEvery after each. While 10,000 pods terminate, their events cause 16 plans a
+// second, not one for each event.
+const looksBurst = 5
 
 func newNetworkKind(s *shared, over *confirmedOver, attachments *findings[network.Attachment], i Informers) *networkKind {
-	waits := newThrottle(s.clock, bindsEvery)
-	waits.burst = waitsBurst
+	looks := newThrottle(s.clock, bindsEvery)
+	looks.burst = looksBurst
 	return &networkKind{
 		shared: s, cluster: newCluster(i, s.settings.ClusterCIDRs), ledgers: newLedgers(s.clock), over: over, attachments: attachments,
-		counts: newThrottle(s.clock, countsEvery), releases: newThrottle(s.clock, releasesEvery), waits: waits,
+		counts: newThrottle(s.clock, countsEvery), releases: newThrottle(s.clock, releasesEvery), looks: looks,
 	}
 }
 
@@ -159,9 +159,10 @@ func (s *caches) addOwner(owners map[v1.AddressOwner]network.Replicas, namespace
 
 func (r *networkKind) apply(ctx context.Context, key Key, state network.State, plan network.Plan) (Result, error) {
 	result := Result{RequeueAfter: plan.RequeueAfter}
-	if state.ReleasesHeld > 0 && plan.Empty() {
-		r.waits.begin(key)
-		result.Rest = r.waits.left(key)
+	if plan.MayWait && plan.Empty() {
+		r.looks.begin(key)
+		result.Rest = r.looks.left(key)
+		return result, nil
 	}
 	steps, current, blocks := r.steps(key), state.Network, plan.Blocks
 	if (plan.AddFinalizer || plan.Begin) && !steps.do(network.ReasonFailedWrite, func() (err error) {
