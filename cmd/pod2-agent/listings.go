@@ -68,7 +68,7 @@ func (s *snapshot) summary(out io.Writer) error {
 	if s.Local.Is6() {
 		local += ", and the VXLAN device encapsulates all packets"
 	}
-	vxlan := fmt.Sprintf("%s, UDP port %d", s.link(s.VXLAN), s.Port)
+	vxlan := fmt.Sprintf("%s, UDP port %d", s.link(s.VXLAN), s.UDPPort)
 	if s.VXLAN == 0 {
 		local, vxlan = "not set: the agent has not configured the programs yet", "not set"
 	}

@@ -59,7 +59,7 @@ func statusNode(t *testing.T) (dir string, port veth.Port) {
 	must(t, err)
 	node, other := netip.MustParseAddr("10.9.0.2"), dataplane.MAC{0x0a, 0x58, 192, 168, 0, 3}
 	must(t, p.AttachPort(port.Index))
-	must(t, errors.Join(p.SetConfig(tables.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: uint32(vxlan), Port: 4789}),
+	must(t, errors.Join(p.SetConfig(tables.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: uint32(vxlan), UDPPort: 4789}),
 		p.SetNode(node, tables.Wire{Interface: uint32(vxlan)}), p.SetNetwork(70001, tables.Network{MTU: 1450, Gateway: netip.MustParseAddr("192.168.0.1")}),
 		p.SetPort(uint32(port.Index), tables.Port{VNI: 70001, MAC: pair.MAC, IP: pair.Address.Addr()}),
 		p.SetPlace(tables.PlaceKey{VNI: 70001, MAC: pair.MAC}, tables.Place{IP: pair.Address.Addr(), Interface: uint32(port.Index)}),

@@ -40,7 +40,7 @@ func exampleNode() *snapshot {
 					placed(70001, 10): {IP: ip(10), Node: node}, placed(70001, 9): {IP: ip(9), Node: node}, placed(70002, 2): {IP: ip(2), Interface: 8}},
 				Networks: map[int32]tables.Network{70001: {MTU: 1450, Gateway: ip(1), Bits: 24, Egress: true}, 70002: {MTU: 1450}},
 			},
-			Config: tables.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: 3, Port: 4789, Gateway: 9},
+			Config: tables.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: 3, UDPPort: 4789, Gateway: 9},
 			Wires:  map[netip.Addr]tables.Wire{node: {Interface: 2}, netip.MustParseAddr("10.9.0.10"): {Interface: 2}, netip.MustParseAddr("fd09::2"): {Interface: 99}},
 		},
 		drops: map[bpf.Drop]uint64{{VNI: 70001, Interface: 7, Reason: "unknown"}: 12, {VNI: 70001, Interface: 10, Reason: "ip"}: 2, {Interface: 99, Reason: "stranger"}: 2,

@@ -170,7 +170,7 @@ func (n *node) setUp() (err error) {
 		return err
 	}
 	n.vxlan = uint32(index)
-	c := tables.Config{Local: n.ip, VXLAN: n.vxlan, Port: 4789}
+	c := tables.Config{Local: n.ip, VXLAN: n.vxlan, UDPPort: 4789}
 	if n.overIPv6 {
 		c.Local = n.ip6
 	}

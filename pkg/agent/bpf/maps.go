@@ -111,7 +111,7 @@ func (v networkValue) decode() tables.Network {
 // SetConfig of the programs. Until it is set, they take nothing from the wire.
 func (p *Programs) SetConfig(c tables.Config) error {
 	v := configValue{Local: as16(c.Local), VXLAN: c.VXLAN, Gateway: c.Gateway, MAC: dataplane.NodeMAC}
-	binary.BigEndian.PutUint16(v.Port[:], c.Port)
+	binary.BigEndian.PutUint16(v.Port[:], c.UDPPort)
 	return p.set("config", uint32(0), v, "the configuration")
 }
 
@@ -188,7 +188,7 @@ func (m *Maps) Config() (tables.Config, error) {
 	if err := m.maps["config"].Lookup(uint32(0), &v); err != nil {
 		return tables.Config{}, fmt.Errorf("read the configuration: %w", err)
 	}
-	return tables.Config{Local: from16(v.Local), VXLAN: v.VXLAN, Port: binary.BigEndian.Uint16(v.Port[:]), Gateway: v.Gateway}, nil
+	return tables.Config{Local: from16(v.Local), VXLAN: v.VXLAN, UDPPort: binary.BigEndian.Uint16(v.Port[:]), Gateway: v.Gateway}, nil
 }
 
 // Read returns the contents of all maps, and those of Nodes.

@@ -68,7 +68,7 @@ func newWorld(v6 bool) world {
 
 func (w world) write(t testing.TB, p *Programs) {
 	t.Helper()
-	must(t, p.SetConfig(tables.Config{Local: w.node, VXLAN: 9, Port: 4789, Gateway: w.gateway}))
+	must(t, p.SetConfig(tables.Config{Local: w.node, VXLAN: 9, UDPPort: 4789, Gateway: w.gateway}))
 	must(t, p.SetNode(w.other, tables.Wire{Interface: loopback}))
 	must(t, p.SetNetwork(w.vni, w.network))
 	for index, port := range w.ports {

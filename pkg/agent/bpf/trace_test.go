@@ -186,7 +186,7 @@ func TestNodesAndConfig(t *testing.T) {
 	p, err := Load(dir)
 	must(t, err)
 	defer p.Close()
-	for _, want := range []tables.Config{{}, {Local: addr("10.9.0.1"), VXLAN: 9, Port: 4789, Gateway: 8}, {Local: addr("fd09::1"), VXLAN: 9, Port: 4789}} {
+	for _, want := range []tables.Config{{}, {Local: addr("10.9.0.1"), VXLAN: 9, UDPPort: 4789, Gateway: 8}, {Local: addr("fd09::1"), VXLAN: 9, UDPPort: 4789}} {
 		must(t, p.SetConfig(want))
 		if got, err := p.Config(); err != nil || got != want {
 			t.Errorf("%+v, %v; want %+v", got, err, want)

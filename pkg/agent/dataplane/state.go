@@ -188,9 +188,10 @@ type Port struct {
 	VNI       int32
 	// Pod is "namespace/name".
 	Pod string
-	// IP and MAC are those of the pod's Attachment, Route that of its Network.
-	IP    netip.Addr
-	MAC   MAC
+	// IP and MAC are those of the pod's Attachment.
+	IP  netip.Addr
+	MAC MAC
+	// Route is zero unless the Network has grown.
 	Route netip.Prefix
 	// Inner is the name of the pod's end.
 	Inner string

@@ -18,10 +18,13 @@ import (
 	"github.com/pod2/pod2/pkg/agent/iface"
 )
 
-// AddPodRoutes adds the missing routes of pods whose Networks have grown, and returns the steps that were done. A
-// failure in one pod does not stop the next.
-func (k *Kernel) AddPodRoutes(grown []dataplane.Port) (done dataplane.Plan, failed []error) {
-	for _, p := range grown {
+// AddPodRoutes adds the missing routes of ports that have a Route, and returns the steps that were done. A failure in
+// one pod does not stop the next.
+func (k *Kernel) AddPodRoutes(ports []dataplane.Port) (done dataplane.Plan, failed []error) {
+	for _, p := range ports {
+		if !p.Route.IsValid() { // it would become the pod's default route
+			continue
+		}
 		namespace, ns, err := k.behind(int(p.Interface))
 		if err == nil {
 			w := &worker{}

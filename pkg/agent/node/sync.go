@@ -215,7 +215,7 @@ func (n *Node) attachWire(wire tables.Wire) error {
 
 // configure the programs with this node's address and interfaces.
 func (n *Node) configure(device int, gateway uint32) error {
-	c := tables.Config{Local: n.desired.Local(), VXLAN: uint32(device), Port: n.UDPPort, Gateway: gateway}
+	c := tables.Config{Local: n.desired.Local(), VXLAN: uint32(device), UDPPort: n.UDPPort, Gateway: gateway}
 	if c == n.config {
 		return nil
 	}

@@ -80,8 +80,8 @@ type Config struct {
 	Local netip.Addr
 	// VXLAN is the index of the VXLAN device.
 	VXLAN uint32
-	// Port of UDP.
-	Port uint16
+	// UDPPort of VXLAN.
+	UDPPort uint16
 	// Gateway is the index of the interface pod2gw, by which packets leave Networks. It has the MAC address
 	// dataplane.NodeMAC.
 	Gateway uint32

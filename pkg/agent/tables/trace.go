@@ -116,11 +116,11 @@ func (v View) encapsulate(vni int32, node netip.Addr) []string {
 	case node.Is4() && v.Local.Is4() && wire.Interface != 0:
 		return []string{
 			fmt.Sprintf("Node: the receiver is on node %s, which accepts the packet if %s is in its table of nodes.", node, v.Local),
-			fmt.Sprintf("Sent by %s: VXLAN with VNI %d from %s to %s, UDP port %d.", v.Name(wire.Interface), vni, v.Local, node, v.Port),
+			fmt.Sprintf("Sent by %s: VXLAN with VNI %d from %s to %s, UDP port %d.", v.Name(wire.Interface), vni, v.Local, node, v.UDPPort),
 		}
 	}
 	return []string{
 		fmt.Sprintf("Node: the receiver is on node %s, which accepts the packet if the address of this node is in its table of nodes.", node),
-		fmt.Sprintf("Sent by %s, which adds VXLAN with VNI %d to %s, UDP port %d.", v.Name(v.VXLAN), vni, node, v.Port),
+		fmt.Sprintf("Sent by %s, which adds VXLAN with VNI %d to %s, UDP port %d.", v.Name(v.VXLAN), vni, node, v.UDPPort),
 	}
 }

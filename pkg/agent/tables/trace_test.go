@@ -9,7 +9,7 @@ import (
 
 // view has the maps of the world's node. Interface 2 leads to other nodes, and 3 is the VXLAN device.
 func (w *world) view() View {
-	v := View{Tables: w.maps, Wires: map[netip.Addr]Wire{}, Config: Config{VXLAN: 3, Port: 4789, Gateway: 9},
+	v := View{Tables: w.maps, Wires: map[netip.Addr]Wire{}, Config: Config{VXLAN: 3, UDPPort: 4789, Gateway: 9},
 		Name: func(index uint32) string {
 			return map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2a", 8: "pod2b", 9: "pod2gw"}[index]
 		}}

@@ -194,8 +194,9 @@ type Pod2Spec struct {
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
-// Pod2Status is the observed state of a Pod2. If only counts change, the
-// controller writes the status at most twice a second.
+// Pod2Status is the observed state of a Pod2. If only counts and reasons of
+// False conditions change, the controller writes the status at most twice a
+// second, and once a second with 1,000 replicas.
 type Pod2Status struct {
 	// replicas is the number of pods of this Pod2 that exist and are neither
 	// terminating nor terminated.
