@@ -177,6 +177,7 @@ func (b *bench) scaleToZero(ctx context.Context, l *lap, again bool) {
 	b.patch(ctx, l.contender, l.namespace, map[string]any{"replicas": 0})
 	l.waitGone(ctx)
 	l.Add(l.pods.First(begin, gone).Seconds(), "scaled to zero")
+	b.waitFreed(ctx, l.namespace)
 	b.waitQuiet(ctx)
 	made("deleted")
 	if !again {

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
@@ -83,8 +86,19 @@ func (l *lap) addWrites(writes measure.Writes, what string) {
 	l.Add(float64(protocol)/float64(l.n), what, "protocol")
 }
 
-// quiet is longer than any delay with which the Pod2 controller collects writes.
+// quiet is longer than the Pod2 controller waits with writes of a status and of names.
 const quiet = 1500 * time.Millisecond
+
+// waitFreed waits until the AddressBlocks of a namespace hold no address for a pod. The controller
+// frees addresses of terminated pods up to five seconds late.
+func (b *bench) waitFreed(ctx context.Context, ns string) {
+	measure.Until(ctx, quiet/6, "the release of all addresses", func() bool {
+		blocks := measure.Must(b.Sample.SamplecrdV1().AddressBlocks(ns).List(ctx, metav1.ListOptions{})).Items
+		return !slices.ContainsFunc(blocks, func(block samplecrdv1.AddressBlock) bool {
+			return slices.ContainsFunc(block.Spec.Entries, func(e samplecrdv1.AddressEntry) bool { return e.State == samplecrdv1.AddressBound })
+		})
+	})
+}
 
 // waitQuiet waits until there was no write for that long, except writes that never end:
 // leases and the status of nodes.
