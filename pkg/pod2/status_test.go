@@ -157,15 +157,22 @@ func TestNumbersOfManyCreationsAreNotHeld(t *testing.T) {
 }
 
 // A replaced replica is missing, waits for its address, and is then not ready. Its Pod2 is written
-// before and after, not for each of these reasons.
+// before and after, not for each of these reasons, unless one of them lasts.
 func TestReasonsOfFalseConditionsAreHeld(t *testing.T) {
-	missing := state(t, "replicas=2", "web-0")
-	told := *Diff(missing).Status
-	for pod, want := range map[string]bool{"web-1 gated": false, "web-1 notready": false, "web-1": true} {
-		s := state(t, "replicas=2", "web-0", pod)
-		s.Pod2.Status, s.NumbersHeld = told, time.Second
-		if got := Diff(s).Status != nil; got != want {
-			t.Errorf("with %s, it writes the status: %t", pod, got)
+	told := *Diff(state(t, "replicas=2", "web-0")).Status
+	for _, row := range []struct {
+		pod    string
+		held   time.Duration
+		writes bool
+	}{{"web-1 gated", time.Second, false}, {"web-1 notready", time.Second, false}, {"web-1 gated", 0, true}, {"web-1", time.Second, true}} {
+		s := state(t, "replicas=2", "web-0", row.pod)
+		s.Pod2.Status, s.NumbersHeld = told, row.held
+		p := Diff(s)
+		if (p.Status != nil) != row.writes {
+			t.Errorf("with %s, held for %s, it writes the status: %t", row.pod, row.held, p.Status != nil)
+		}
+		if !row.writes && p.RequeueAfter != row.held {
+			t.Errorf("with %s, held for %s, it looks again after %s", row.pod, row.held, p.RequeueAfter)
 		}
 	}
 }
