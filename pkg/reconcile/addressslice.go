@@ -30,8 +30,8 @@ const (
 	locationsBurst = 5
 )
 
-// comparesEvery is how long a Network rests after a comparison that wrote nothing because
-// removals wait, and after comparesBurst others. While 10,000 pods terminate, their addresses are
+// comparesEvery is how long a Network rests after a comparison that found only removals that
+// wait. The first comparesBurst need no rest. While 10,000 pods terminate, their addresses are
 // compared five times a second, not with each event.
 const (
 	comparesEvery = 200 * time.Millisecond
