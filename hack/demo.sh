@@ -106,7 +106,7 @@ YAML
 forge() {
   local said
   said=$(k annotate pod web-1 --overwrite --as=alice samplecrd.k8s.io/addresses='{"blue":{"address":"192.168.0.99/16"}}' 2>&1) && return 1
-  printf '%s\n' "$said" | grep pod2-answers
+  printf '%s\n' "$said" | grep pod2-pods
 }
 
 # pods prints one line per pod: name, kind of its owner, node, phase, uid, address on blue, address on green. "-" is none.

@@ -17,9 +17,9 @@ func gated(manifest string) string {
 // gatesAreRequired waits until the API server refuses a pod that would run without addresses for ever.
 func gatesAreRequired(t *testing.T, namespace string) {
 	t.Helper()
-	eventually(t, "pod2-gates is in force", func(ctx context.Context) (string, error) {
+	eventually(t, "pod2-pods is in force", func(ctx context.Context) (string, error) {
 		out, err := kubectlWith(ctx, workloadPod("probe", "blue"), "create", "-n", namespace, "--dry-run=server", "-f", "-")
-		if err != nil && strings.Contains(out, "pod2-gates") {
+		if err != nil && strings.Contains(out, "pod2-pods") && strings.Contains(out, "needs the label") {
 			return "", nil
 		}
 		return "the answer is " + out, nil

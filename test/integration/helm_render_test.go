@@ -287,7 +287,7 @@ func TestChartUsesEachValue(t *testing.T) {
 		{"apiserver.tolerations[0].key=infra", "Deployment pod2-system/pod2-apiserver", "- key: infra"},
 		{"apiserver.priorityClassName=high", "Deployment pod2-system/pod2-apiserver", "priorityClassName: high"},
 		{"policies.mutating=false", "MutatingAdmissionPolicy /pod2-sidecars.samplecrd.k8s.io", ""},
-		{"policies.validating=false", "ValidatingAdmissionPolicy /pod2-answers.samplecrd.k8s.io", ""},
+		{"policies.validating=false", "ValidatingAdmissionPolicy /pod2-pods.samplecrd.k8s.io", ""},
 		{"policies.warnings=false", "ValidatingAdmissionPolicy /pod2-keys.samplecrd.k8s.io", ""},
 		{"userRoles=false", "ClusterRole /pod2-edit", ""},
 		{"agent.enabled=false", "DaemonSet pod2-agent/pod2-agent", ""},

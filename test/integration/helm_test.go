@@ -190,7 +190,7 @@ func TestHelm(t *testing.T) {
 	}
 	eventually(t, "a policy gives a pod the gate, or refuses it without", func(ctx context.Context) (string, error) {
 		out, err := c.try(ctx, "", "run", "probe", "--image=x", "--annotations=samplecrd.k8s.io/networks=blue", "--dry-run=server", "-o", "yaml")
-		if mutatingPolicies() && strings.Contains(out, "name: samplecrd.k8s.io/addresses") || !mutatingPolicies() && strings.Contains(out, "pod2-gates") {
+		if mutatingPolicies() && strings.Contains(out, "name: samplecrd.k8s.io/addresses") || !mutatingPolicies() && strings.Contains(out, "needs the label") {
 			return "", nil
 		}
 		return out, err

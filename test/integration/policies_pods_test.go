@@ -26,7 +26,7 @@ func TestBoundPodIsNotRewritten(t *testing.T) {
 	waitCondition(t, ns, "pod/waits", bound, "False NetworkNotFound")
 	u := newUser(t, ns, "user")
 
-	const answers = "pod2-answers"
+	const answers = "pod2-pods"
 	annotate := func(key, value string) string {
 		return fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, value)
 	}
@@ -77,10 +77,10 @@ spec: {schedulerName: none, containers: [{name: c, image: registry.k8s.io/pause:
 	u := newUser(t, ns, "user")
 	for annotation, want := range map[string]string{
 		"example.com/note: x":                       "",
-		"samplecrd.k8s.io/addresses: '{}'":          "pod2-answers",
-		"samplecrd.k8s.io/networks: blue":           "pod2-answers",
-		"k8s.v1.cni.cncf.io/networks: blue":         "pod2-answers",
-		"v1.multus-cni.io/default-network: default": "pod2-answers",
+		"samplecrd.k8s.io/addresses: '{}'":          "pod2-pods",
+		"samplecrd.k8s.io/networks: blue":           "pod2-pods",
+		"k8s.v1.cni.cncf.io/networks: blue":         "pod2-pods",
+		"v1.multus-cni.io/default-network: default": "pod2-pods",
 	} {
 		binding := fmt.Sprintf("apiVersion: v1\nkind: Binding\nmetadata: {name: p, annotations: {%s}}\ntarget: {apiVersion: v1, kind: Node, name: node-000000}\n", annotation)
 		outcome(t, "pods/binding with "+annotation, u.createAt(t, parse(t, binding), podsResource, "binding"), want)
@@ -106,7 +106,7 @@ spec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}
 	run(t, ns, "patch", "pod", "ended", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Failed"}}`)
 	node := run(t, ns, "get", "pod", "runs", "-o", "jsonpath={.spec.nodeName}")
 	u := newUser(t, ns, "user")
-	const over, phases = `{"status":{"phase":"Failed"}}`, "pod2-phases"
+	const over, phases = `{"status":{"phase":"Failed"}}`, "may report whether the pod has terminated"
 	eventually(t, "the policy is in force", func(context.Context) (string, error) {
 		if got := u.patch(t, podsResource, "runs", over, "status"); !strings.Contains(got, phases) {
 			return fmt.Sprintf("answered %q", got), nil
@@ -289,5 +289,5 @@ func TestPodsAreWrittenWithoutTheCRDs(t *testing.T) {
 	eventually(t, "pods are created", func(context.Context) (string, error) {
 		return u.create(t, podWith("p", "k8s.v1.cni.cncf.io/networks", "blue")), nil
 	})
-	outcome(t, "a pod with an answer", u.create(t, podWith("p", "samplecrd.k8s.io/addresses", "{}")), "pod2-answers")
+	outcome(t, "a pod with an answer", u.create(t, podWith("p", "samplecrd.k8s.io/addresses", "{}")), "pod2-pods")
 }

@@ -34,7 +34,8 @@ func validationPolicies(t *testing.T, namespace string) {
 		user     *user
 		manifest string
 	}{
-		{"pod2-answers", probe, podWith("probe", "samplecrd.k8s.io/addresses", "{}")},
+		{"pod2-pods", probe, podWith("probe", "samplecrd.k8s.io/addresses", "{}")},
+		{"pod2-templates", probe, strings.Replace(workload("Deployment", "probe", "replicas: 0"), "annotations: {", `annotations: {samplecrd.k8s.io/addresses: "{}", `, 1)},
 		{"pod2-multus", probe, podWith("probe", "k8s.v1.cni.cncf.io/networks", "probe")},
 		{"pod2-ledger", probe, addressBlock},
 		{"pod2-plugins", probe, network("raw", `{cidr: 10.0.0.0/24, attachment: {type: CNI, config: '{}'}}`)},
@@ -280,9 +281,9 @@ func TestTemplatesBringNothingAlong(t *testing.T) {
 			"samplecrd.k8s.io/networks: blue":           "",
 			"k8s.v1.cni.cncf.io/networks: macvlan-conf": "",
 			"k8s.v1.cni.cncf.io/networks: blue":         "pod2-multus",
-			"samplecrd.k8s.io/addresses: '{}'":          "pod2-answers",
+			"samplecrd.k8s.io/addresses: '{}'":          "pod2-templates",
 		} {
-			if k.kind == "Pod2" && want == "pod2-answers" {
+			if k.kind == "Pod2" && want == "pod2-templates" {
 				want = "" // its replicas do not get it
 			}
 			restart := "Always"
@@ -309,7 +310,7 @@ func TestOldTemplatesCanBeMended(t *testing.T) {
 	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	for _, c := range []struct{ what, patch, want string }{
 		{"scale", `{"spec":{"replicas":1}}`, ""},
-		{"another answer", `{"spec":{"template":{"metadata":{"annotations":{"samplecrd.k8s.io/addresses":"x"}}}}}`, "pod2-answers"},
+		{"another answer", `{"spec":{"template":{"metadata":{"annotations":{"samplecrd.k8s.io/addresses":"x"}}}}}`, "pod2-templates"},
 		{"answer removed", `{"spec":{"template":{"metadata":{"annotations":{"samplecrd.k8s.io/addresses":null}}}}}`, ""},
 		{"other elements of a Network", `{"spec":{"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"a,blue"}}}}}`, "pod2-multus"},
 		{"elements of a Network removed", `{"spec":{"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":null}}}}}`, ""},

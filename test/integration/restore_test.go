@@ -134,7 +134,7 @@ func TestOnlyWhoMayBindRestores(t *testing.T) {
 	u := newUser(t, ns, "restorer")
 	u.waitKnown(t, "blue")
 	const brings = `{"blue":{"address":"10.0.0.7/24","gateway":"10.0.0.1","mac":"0a:58:0a:00:00:07"}}`
-	if got := u.create(t, podWith("thief", "samplecrd.k8s.io/addresses", brings)); !strings.Contains(got, "pod2-answers") {
+	if got := u.create(t, podWith("thief", "samplecrd.k8s.io/addresses", brings)); !strings.Contains(got, "pod2-pods") {
 		t.Errorf("the answer to a pod created with an address is %q", got)
 	}
 	if got := u.create(t, addressBlock); !strings.Contains(got, "pod2-ledger") {

@@ -100,7 +100,7 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 			}
 			labels := row.labels
 			if kind == "Pod" && strings.HasPrefix(row.annotations, "samplecrd.k8s.io/networks:") {
-				labels = `, samplecrd.k8s.io/managed: "true"` // without mutating policies, pod2-gates requires it
+				labels = `, samplecrd.k8s.io/managed: "true"` // without mutating policies, pod2-pods requires it
 			}
 			if got := dryRun(maker(kind, labels, row.annotations)); got != row.want {
 				t.Errorf("%s with labels %q and annotations %q: got %q, want %q", kind, row.labels, row.annotations, got, row.want)
@@ -117,7 +117,7 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 		{strings.Replace(maker("Pod", "", "samplecrd.k8s.io/networks: blue"), "schedulingGates: [{name: samplecrd.k8s.io/addresses}]", "nodeName: node-x", 1), late},
 	}
 	if !mutatingPolicies() {
-		rows = rows[:len(rows)-1] // pod2-gates refuses the pod
+		rows = rows[:len(rows)-1] // pod2-pods refuses the pod
 	}
 	for _, row := range rows {
 		if got := dryRun(row.manifest); got != row.want {
