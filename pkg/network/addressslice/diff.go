@@ -97,7 +97,8 @@ func (s *slot) purge() {
 // pack puts each address into one slice.
 func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
 	var slots []*slot
-	names, packed := map[string]bool{}, make(map[string]bool, len(s.Locations))
+	names := map[string]bool{}
+	others, unlocated := maps.Clone(s.Locations), maps.Clone(s.Unlocated) // those that no slot has yet
 	for _, slice := range s.Slices {
 		switch {
 		case slice.DeletionTimestamp != nil:
@@ -106,7 +107,7 @@ func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
 			s.remove(p, slice, "it does not belong to the Network")
 		default:
 			names[slice.Name] = true
-			slots = append(slots, s.keep(slice, packed))
+			slots = append(slots, s.keep(slice, others, unlocated))
 		}
 	}
 	if len(p.Delete) > 0 {
@@ -131,7 +132,7 @@ func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
 			}
 		}
 	}
-	s.fill(slots, create, packed)
+	fill(slots, create, others)
 	for _, x := range slots {
 		if x.changed() {
 			x.purge()
@@ -150,8 +151,9 @@ func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
 	}
 }
 
-// keep returns the slice with those of its addresses that it should still have.
-func (s State) keep(slice *v1.AddressSlice, packed map[string]bool) *slot {
+// keep returns the slice with those of its addresses that it should still have. It removes
+// them from the addresses that no slot has yet.
+func (s State) keep(slice *v1.AddressSlice, others map[string]string, unlocated map[string]bool) *slot {
 	x := &slot{was: slice, is: slice}
 	labels := plan.Overlaid(slice.Labels, s.labels())
 	if s.Name != "" { // agents would take it for one of nodes
@@ -161,37 +163,34 @@ func (s State) keep(slice *v1.AddressSlice, packed map[string]bool) *slot {
 		x.edit().Labels = labels
 	}
 	for address, told := range slice.Spec.Locations {
-		host, wanted := s.Locations[address]
-		switch {
-		case !packed[address] && !wanted && !s.Unlocated[address] && s.RemovalsHeld > 0:
+		if host, wanted := others[address]; wanted {
+			delete(others, address)
+			if host != told {
+				x.edit().Spec.Locations[address] = host
+			}
+			continue
+		}
+		if unlocated[address] {
+			delete(unlocated, address)
+			continue
+		}
+		if _, twice := s.Locations[address]; !twice && !s.Unlocated[address] && s.RemovalsHeld > 0 {
 			x.past = append(x.past, address)
 			continue
-		case packed[address], !wanted && !s.Unlocated[address]:
-			delete(x.edit().Spec.Locations, address)
-			continue
-		case wanted && host != told:
-			x.edit().Spec.Locations[address] = host
 		}
-		packed[address] = true
+		delete(x.edit().Spec.Locations, address)
 	}
 	return x
 }
 
 // fill puts the other addresses into slices that change anyway, then into those with the most
 // past addresses, then into the fullest ones, and then into new ones.
-func (s State) fill(slots []*slot, create func() *slot, packed map[string]bool) {
+func fill(slots []*slot, create func() *slot, others map[string]string) {
 	order := slices.DeleteFunc(slices.Clone(slots), func(x *slot) bool { return !x.room() })
 	slices.SortStableFunc(order, func(a, b *slot) int {
 		return cmp.Or(compare(b.changed(), a.changed()), cmp.Compare(len(b.past), len(a.past)), cmp.Compare(len(b.is.Spec.Locations), len(a.is.Spec.Locations)))
 	})
-	var others []string
-	for address := range s.Locations {
-		if !packed[address] {
-			others = append(others, address)
-		}
-	}
-	slices.Sort(others)
-	for _, address := range others {
+	for _, address := range slices.Sorted(maps.Keys(others)) {
 		for len(order) > 0 && !order[0].room() {
 			order = order[1:]
 		}
@@ -202,7 +201,7 @@ func (s State) fill(slots []*slot, create func() *slot, packed map[string]bool) 
 		if into.Spec.Locations == nil {
 			into.Spec.Locations = map[string]string{}
 		}
-		into.Spec.Locations[address] = s.Locations[address]
+		into.Spec.Locations[address] = others[address]
 	}
 }
 
