@@ -48,7 +48,7 @@ if [[ ${1:-} == --full ]]; then
   set -- --sizes=500,2000 --addresses=1000 "$@"
 fi
 begin=$(date +%s)
-go test -run='^$' -bench=. -benchtime=0.3s -count="$count" ./pkg/network ./pkg/pod2 ./pkg/reconcile >"$out/benchmarks" ||
+go test -run='^$' -bench=. -benchtime=0.2s -count="$count" ./pkg/network ./pkg/pod2 ./pkg/reconcile >"$out/benchmarks" ||
   { grep -v '^Benchmark' "$out/benchmarks" >&2; exit 1; }
 go build -C "$module" -o "$out/benchstat" golang.org/x/perf/cmd/benchstat
 # The cost of a decision, relative to the same decision with ten. A mean over different decisions would be meaningless.

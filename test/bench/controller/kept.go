@@ -14,7 +14,7 @@ import (
 )
 
 // mostKept is the number of replicas that are deleted to see which keep their addresses.
-const mostKept = 100
+const mostKept = 40
 
 // keeps measures how many replicas of a workload get their addresses again after all were
 // deleted at once. For a CNI plugin they belong to a StatefulSet, because some plugins keep the

@@ -30,7 +30,7 @@ func (b *bench) measureAll(ctx context.Context) {
 	all := b.chosen()
 	fmt.Fprintln(os.Stderr, "Warming up ...")
 	for _, c := range all {
-		b.lap(ctx, c, max(1, b.sizes[0]/10), nil)
+		b.lap(ctx, c, max(1, b.sizes[0]/20), nil)
 	}
 	for round := range b.Rounds {
 		for _, n := range b.sizes {
@@ -45,15 +45,7 @@ func (b *bench) measureAll(ctx context.Context) {
 						b.replace(ctx, l)
 					}
 					if c.scales && round == 0 {
-						if whole {
-							b.waitHistory(ctx, l)
-						}
-						history := b.countHistory()
 						b.scaleToZero(ctx, l, true)
-						if whole {
-							b.waitHistory(ctx, l)
-							l.Add(float64(history())/float64(n), "history")
-						}
 					}
 				}))
 			}
@@ -68,12 +60,17 @@ func (b *bench) measureAll(ctx context.Context) {
 	for _, n := range b.larges {
 		for _, c := range all {
 			if c.name == pod2OnOne {
+				history := b.countHistory()
 				b.keep(b.lap(ctx, c, n, func(l *lap) {
 					if n == b.Large() {
 						b.waitHistory(ctx, l) // its last write comes a minute after pods started
 						b.stand(ctx)
 					}
 					b.scaleToZero(ctx, l, false)
+					if n == b.Large() {
+						b.waitHistory(ctx, l)
+						l.Add(float64(history())/float64(n), "history")
+					}
 				}))
 			}
 		}
