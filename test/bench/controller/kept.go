@@ -20,7 +20,6 @@ const mostKept = 40
 // deleted at once. For a CNI plugin they belong to a StatefulSet, because some plugins keep the
 // addresses of its replicas only.
 func (b *bench) keeps(ctx context.Context, a allocator, n int, part measure.Results) {
-	defer b.withoutPod2(ctx)()
 	ns := b.newNamespace(ctx)
 	plugin, end := a.begin(ctx, b, ns)
 	defer end()

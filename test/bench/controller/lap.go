@@ -41,10 +41,10 @@ func (b *bench) measureAll(ctx context.Context) {
 					if whole && round == 0 && (b.Full || len(c.networks) == 0) {
 						b.update(ctx, l)
 					}
-					if whole && c.replaces {
+					if whole && c.replaces && (round == 0 || !c.kruise()) {
 						b.replace(ctx, l)
 					}
-					if c.scales && round == 0 {
+					if c.scales && round == 0 && (b.Full || b.Variant != "") {
 						b.scaleToZero(ctx, l, true)
 					}
 				}))
@@ -194,7 +194,7 @@ func (b *bench) update(ctx context.Context, l *lap) {
 		l.Add(time.Since(begin).Seconds(), name)
 		b.waitQuiet(ctx)
 	}
-	if l.contender.updates {
+	if l.contender.updates && (b.Full || !l.contender.kruise()) {
 		change(image, "recreated")
 	}
 	if l.contender.inPlace {

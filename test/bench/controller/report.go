@@ -188,8 +188,7 @@ const (
 // same writes has work of its own in addition.
 func (r *report) whyBound() string {
 	return fmt.Sprintf("the protocol needs two writes for each pod. The raw client with the same two writes takes %.2f of a Deployment's time, without a controller. "+
-		"In addition, the controller watches the pods, policies check the annotations of both writes, and AddressBlocks, AddressSlices, EndpointSlices and statuses are written, "+
-		"which have up to 256 entries each",
+		"In addition, the controller watches the pods, policies check the annotations of both writes, and AddressBlocks with up to 256 entries, AddressSlices, EndpointSlices and statuses are written",
 		r.Median(rawTwice, r.N(), "ready")/r.Median(deployment, r.N(), "ready"))
 }
 
@@ -239,7 +238,6 @@ func (r *report) Targets() (targets []measure.Target) {
 	target("Pod2 on one Network: all gone, relative to Deployment", of(pod2OnOne, "gone")/of(deployment, "gone"), 1.15, "%.2f", r.whyGone())
 	target("Pod2 on one Network: writes of pods and AddressBlocks for each pod created", of(pod2OnOne, "created", "protocol"), 2.05, "%.3f", "")
 	target("Pod2 on one Network: all other writes for each pod created", of(pod2OnOne, "created", "writes")-of(pod2OnOne, "created", "protocol"), 0.07, "%.3f", r.whyOthers())
-	target("Pod2 on one Network: API writes for each pod deleted", of(pod2OnOne, "deleted", "writes"), 1.1, "%.3f", "")
 	target("Pod2: replacement p99, relative to the ReplicaSet controller", p99(pod2)/p99(deployment), 1, "%.2f", whyReplaced)
 	target("Pod2 on one Network: replacement p99, relative to the ReplicaSet controller", p99(pod2OnOne)/p99(deployment), 1.3, "%.2f", whyReplaced)
 	target("Pod2: API writes for each pod updated in place", of(pod2, "updated", "writes"), 1.2, "%.3f", "")

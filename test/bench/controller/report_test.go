@@ -14,7 +14,7 @@ import (
 // A target without a figure is missed.
 func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	r := &report{options: options{sizes: []int{2}}}
-	if n := len(r.Targets()); n != 23 {
+	if n := len(r.Targets()); n != 22 {
 		t.Errorf("%d targets", n)
 	}
 	for _, target := range r.Targets() {
@@ -64,12 +64,11 @@ func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
 		r.Add(float64(int(5)<<i), c.name, 100, "gone")
 		r.Add(float64(i+1), c.name, 100, "created", "writes")
 		r.Add(float64(i), c.name, 100, "created", "protocol")
-		r.Add(float64(2*(i+1)), c.name, 100, "deleted", "writes")
 		r.Add(float64(3*(i+1)), c.name, 100, "updated", "writes")
 		r.Add(float64(i+1), c.name, 100, "replaced, ms")
 	}
 	var got strings.Builder
-	for _, target := range r.Targets()[:12] {
+	for _, target := range r.Targets()[:11] {
 		fmt.Fprintf(&got, "%s: %g\n", target.Name, target.Measured.Median)
 	}
 	want := `Pod2: all exist, relative to Deployment: 16
@@ -80,7 +79,6 @@ Pod2 on one Network: all Ready, relative to the raw client with the same two wri
 Pod2 on one Network: all gone, relative to Deployment: 32
 Pod2 on one Network: writes of pods and AddressBlocks for each pod created: 7
 Pod2 on one Network: all other writes for each pod created: 1
-Pod2 on one Network: API writes for each pod deleted: 16
 Pod2: replacement p99, relative to the ReplicaSet controller: 2.3333333333333335
 Pod2 on one Network: replacement p99, relative to the ReplicaSet controller: 2.6666666666666665
 Pod2: API writes for each pod updated in place: 21

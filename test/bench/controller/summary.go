@@ -34,3 +34,6 @@ func (r *report) Each() string { return pod2Each }
 
 // All is the other one.
 func (r *report) All() string { return pod2All }
+
+// Kept is the number of replicas that are deleted to see which keep their addresses.
+func (r *report) Kept() int { return min(r.Addresses, mostKept) }
