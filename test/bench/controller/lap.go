@@ -120,6 +120,7 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	l.pods = b.WatchPods(ctx, l.namespace, func(watch.Event) {})
 	defer l.pods.Stop()
 	b.waitQuiet(ctx)
+	b.Add(measure.Speed(), "speed")
 
 	creator := b.processes(c.creator())[0]
 	creator.ResetPeak()
