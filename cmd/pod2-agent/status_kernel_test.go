@@ -63,7 +63,7 @@ func statusNode(t *testing.T) (dir string, port veth.Port) {
 		p.SetNode(node, tables.Wire{Interface: uint32(vxlan)}), p.SetNetwork(70001, tables.Network{MTU: 1450, Gateway: netip.MustParseAddr("192.168.0.1")}),
 		p.SetPort(uint32(port.Index), tables.Port{VNI: 70001, MAC: pair.MAC, IP: pair.Address.Addr()}),
 		p.SetPlace(tables.PlaceKey{VNI: 70001, MAC: pair.MAC}, tables.Place{IP: pair.Address.Addr(), Interface: uint32(port.Index)}),
-		p.SetPlace(tables.PlaceKey{VNI: 70001, MAC: other}, tables.Place{IP: netip.MustParseAddr("192.168.0.3"), Node: node}), veth.Up(port)))
+		p.SetPlace(tables.PlaceKey{VNI: 70001, MAC: other}, tables.Place{IP: netip.MustParseAddr("192.168.0.3"), Node: node}), veth.Up(port), veth.Ready(port, pod)))
 	must(t, netns.Set(podNS))
 	must(t, sendRaw())
 	must(t, netns.Set(nodeNS))

@@ -57,16 +57,19 @@ func TestView(t *testing.T) {
 func TestSelectors(t *testing.T) {
 	r := newRoom(t, []runtime.Object{podOn("a", "blue"), nodeN1()}, nodesSlice("10.0.0.1"))
 	r.start()
+	wanted := []string{`pods in "" with samplecrd.k8s.io/managed=true and spec.nodeName=n1`, `nodes in "" with  and metadata.name=n1`,
+		`endpointslices in "default" with kubernetes.io/service-name=kubernetes and `,
+		`addressslices in "kube-system" with samplecrd.k8s.io/nodes=true and `, `addressslices in "default" with samplecrd.k8s.io/network=blue and `}
 	watched := map[string]bool{}
-	for _, a := range append(r.kube.Actions(), r.sample.Actions()...) {
-		if w, ok := a.(clienttesting.WatchAction); ok {
-			x := w.GetWatchRestrictions()
-			watched[fmt.Sprintf("%s in %q with %s and %s", a.GetResource().Resource, a.GetNamespace(), x.Labels, x.Fields)] = true
+	for end := time.Now().Add(10 * time.Second); len(watched) < len(wanted) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // they begin after the lists
+		for _, a := range append(r.kube.Actions(), r.sample.Actions()...) {
+			if w, ok := a.(clienttesting.WatchAction); ok {
+				x := w.GetWatchRestrictions()
+				watched[fmt.Sprintf("%s in %q with %s and %s", a.GetResource().Resource, a.GetNamespace(), x.Labels, x.Fields)] = true
+			}
 		}
 	}
-	for _, want := range []string{`pods in "" with samplecrd.k8s.io/managed=true and spec.nodeName=n1`, `nodes in "" with  and metadata.name=n1`,
-		`endpointslices in "default" with kubernetes.io/service-name=kubernetes and `,
-		`addressslices in "kube-system" with samplecrd.k8s.io/nodes=true and `, `addressslices in "default" with samplecrd.k8s.io/network=blue and `} {
+	for _, want := range wanted {
 		if !watched[want] {
 			t.Errorf("does not watch %s", want)
 		}

@@ -87,7 +87,7 @@ func newLab(t *testing.T, width, height int64, kube, sample []runtime.Object, ch
 			t.Error(err)
 		}
 	})
-	l.browse(width, height, time.Minute)
+	l.browse(width, height, 5*time.Minute)
 	return l
 }
 
@@ -97,7 +97,7 @@ var chromiumOfAll = sync.OnceValues(func() (context.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WSURLReadTimeout(time.Minute))
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	atEnd = append(atEnd, func() error {
 		end()

@@ -74,9 +74,6 @@ func TestSameAddressesOnTwoNetworks(t *testing.T) {
 		pod2("b", 2, "{name: green, addresses: [192.168.1.1, 192.168.1.2]}", "nodeSelector: {kubernetes.io/hostname: node1}"))
 	waitReady(t, ns, "pod2/a", "pod2/b")
 	for _, name := range []string{"a", "b"} {
-		want := fmt.Sprintf("192.168.1.2:8080: %s-1 at 192.168.1.2, asked by 192.168.1.1", name)
-		if got := probe(t, ns, name+"-0", "get", "192.168.1.2:8080"); got != want {
-			t.Errorf("%s-0: got %s, want %s", name, got, want)
-		}
+		requireProbe(t, ns, name+"-0", fmt.Sprintf("192.168.1.2:8080: %s-1 at 192.168.1.2, asked by 192.168.1.1", name), "get", "192.168.1.2:8080")
 	}
 }

@@ -39,10 +39,7 @@ func TestNetworkIsDefaultRoute(t *testing.T) {
 		})
 	})
 	t.Run("DNS works through the gateway", func(t *testing.T) {
-		want := "kubernetes.default.svc.cluster.local: 10.96.0.1"
-		if got := probe(t, ns, "open", "lookup", "kubernetes.default.svc.cluster.local"); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		requireProbe(t, ns, "open", "kubernetes.default.svc.cluster.local: 10.96.0.1", "lookup", "kubernetes.default.svc.cluster.local")
 	})
 	t.Run("no egress on a Network without egress", func(t *testing.T) {
 		requireGateway(t, ns, "closed", "192.168.0.1")

@@ -105,6 +105,17 @@ func probe(t *testing.T, namespace, pod string, args ...string) string {
 	return run(t, namespace, append([]string{"exec", pod, "--", "/netprobe"}, args...)...)
 }
 
+// requireProbe waits until netprobe in a pod prints a text: a busy machine may lose or delay a packet.
+func requireProbe(t *testing.T, namespace, pod, want string, args ...string) {
+	t.Helper()
+	eventually(t, pod+" sees "+want, func() (string, error) {
+		if got := probe(t, namespace, pod, args...); got != want {
+			return got, nil
+		}
+		return "", nil
+	})
+}
+
 // pod is the part of a pod that tests use.
 type pod struct {
 	UID, Node string

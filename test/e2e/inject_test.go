@@ -41,7 +41,7 @@ func TestNoInjectionByPods(t *testing.T) {
 // hearing lets a pod listen for datagrams. heard waits for the last one and returns all.
 func hearing(t *testing.T, ns, pod, address, last string) (heard func() string) {
 	t.Helper()
-	cmd := command("--namespace", ns, "exec", pod, "--", "/netprobe", "hear", "-timeout=20s", address, last)
+	cmd := command("--namespace", ns, "exec", pod, "--", "/netprobe", "hear", "-timeout=90s", address, last)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

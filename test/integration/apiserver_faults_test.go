@@ -29,7 +29,7 @@ import (
 // request fails, and the watch continues.
 func TestAPIServerReplacesItsCA(t *testing.T) {
 	aggregation(t)
-	port, _ := startAPIServer(t, "--certificate-lifetime=30s", "--certificate-overlap=3s")
+	port, _ := startAPIServer(t, "--certificate-lifetime=50s", "--certificate-overlap=8s")
 	aggregate(t, port)
 	ns := newNamespace(t)
 	startController(t, ns)

@@ -30,7 +30,7 @@ func TestRestingAddress(t *testing.T) {
 	aggregate(t, port)
 	ns := newNamespace(t)
 	controller := startController(t, ns)
-	create(t, ns, network("blue", `{cidr: 10.1.0.0/24, reuseDelaySeconds: 5}`)+gatedPod("web", "blue"))
+	create(t, ns, network("blue", `{cidr: 10.1.0.0/24, reuseDelaySeconds: 15}`)+gatedPod("web", "blue"))
 	waitReady(t, ns, "pod/web")
 	run(t, ns, "delete", "pod", "web")
 	addresses := dyn.Resource(addressesResource).Namespace(ns)
@@ -48,8 +48,8 @@ func TestRestingAddress(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		if until.Sub(since) != 5*time.Second || nested(&list.Items[0], "spec", "pod") != "web" {
-			t.Fatalf("the Address is %v, want until 5s after since", list.Items[0].Object)
+		if until.Sub(since) != 15*time.Second || nested(&list.Items[0], "spec", "pod") != "web" {
+			t.Fatalf("the Address is %v, want until 15s after since", list.Items[0].Object)
 		}
 		resting = &metav1.Time{Time: until}
 		return "", nil
@@ -60,6 +60,9 @@ func TestRestingAddress(t *testing.T) {
 	list, err := addresses.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(list.Items) != 1 {
+		t.Fatalf("%d Addresses, want the Resting one: the controller stopped too late", len(list.Items))
 	}
 	w, err := addresses.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 	if err != nil {

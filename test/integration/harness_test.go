@@ -221,6 +221,17 @@ func refused(t *testing.T, namespace, manifest string, args ...string) string {
 	return typeOfValue.ReplaceAllString(out, "Invalid value: ")
 }
 
+// waitEvent waits until the events that a field selector selects say the text. Events follow the condition.
+func waitEvent(t *testing.T, namespace, selector, text string) {
+	t.Helper()
+	eventually(t, "an event says "+text, func(context.Context) (string, error) {
+		if events := run(t, namespace, "get", "events", "--field-selector="+selector, "-o", "jsonpath={.items[*].message}"); !strings.Contains(events, text) {
+			return "events say " + events, nil
+		}
+		return "", nil
+	})
+}
+
 // typeOfValue is in messages about CEL rules of API servers before 1.36.
 //
 //	spec.gateway: Invalid value: "object": gateway is immutable

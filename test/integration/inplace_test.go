@@ -76,9 +76,7 @@ func TestInPlaceImage(t *testing.T) {
 		"web-2: registry.k8s.io/pause:3.11 restarted 1, web-3: registry.k8s.io/pause:3.11 restarted 1" {
 		t.Errorf("the replicas run %s", images)
 	}
-	if events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=Updating", "-o", "jsonpath={.items[*].message}"); !strings.Contains(events, "updated web-3 in place: image of c") {
-		t.Errorf("events are %s", events)
-	}
+	waitEvent(t, ns, "involvedObject.kind=Pod2,reason=Updating", "updated web-3 in place: image of c")
 }
 
 // New labels restart nothing and wait for nothing; a new annotation recreates the pods.
@@ -101,10 +99,7 @@ func TestInPlaceLabelsAndNotAnnotations(t *testing.T) {
 	}
 	setVersion(t, ns, "web", "2")
 	waitVersions(t, ns, "web-0 2, web-1 2, web-2 2")
-	events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=SuccessfulDelete", "-o", "jsonpath={.items[*].message}")
-	if !strings.Contains(events, "template.metadata.annotations cannot be changed in a running pod") {
-		t.Errorf("events are %s", events)
-	}
+	waitEvent(t, ns, "involvedObject.kind=Pod2,reason=SuccessfulDelete", "template.metadata.annotations cannot be changed in a running pod")
 }
 
 const cpu = `[{"op":"replace","path":"/spec/template/spec/containers/0/resources","value":{"requests":{"cpu":%q}}}]`

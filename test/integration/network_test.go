@@ -274,9 +274,12 @@ func TestWhatWaitsSaysWhy(t *testing.T) {
 	create(t, ns, empty)
 	waitCondition(t, ns, "pod/silent", bound, "False MissingRequest")
 	waitAddresses(t, ns, "holder: blue=10.0.0.5/24\nungated:")
-	if got := run(t, ns, "get", "events", "--field-selector=reason=MissingGate", "-o", "jsonpath={.items[*].involvedObject.name}"); got != "ungated" {
-		t.Errorf("events of %q", got)
-	}
+	eventually(t, "an event of ungated alone", func(context.Context) (string, error) {
+		if got := run(t, ns, "get", "events", "--field-selector=reason=MissingGate", "-o", "jsonpath={.items[*].involvedObject.name}"); got != "ungated" {
+			return "events of " + got, nil
+		}
+		return "", nil
+	})
 }
 
 // Another controller's gate stays when the controller removes its own.

@@ -223,6 +223,7 @@ template:
 	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web already paused\n", "pause", "web")
 	pluginRefuses(t, ns, "its updates are paused: run `kubectl pod2 resume web` first\n", "restart", "web")
 	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web image updated\n", "set", "image", "web", "c=registry.k8s.io/pause:3.9")
+	waitCondition(t, ns, "pod2/web", "Progressing", "Unknown Paused")
 	pluginRefuses(t, ns, "Paused (run `kubectl pod2 resume web` to continue): 0 of 2 replicas are updated, 2 available\nerror: timed out after 3s waiting for Pod2 NS/web\n",
 		"status", "web", "--timeout=3s")
 	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web resumed\n", "resume", "web")

@@ -78,7 +78,7 @@ func TestNodeIsGone(t *testing.T) {
 	}
 	ownNode(t, ns, ns+"-b")
 	run(t, ns, "delete", "node", ns+"-a")
-	eventually(t, "the replicas run on another Node", func(context.Context) (string, error) {
+	within(t, 2*patience, "the replicas run on another Node", func(context.Context) (string, error) { // pods are collected up to 80 s later
 		got, err := kubectl("-n", ns, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}")
 		if want := ns + "-b " + ns + "-b"; got != want {
 			return "got " + got, err

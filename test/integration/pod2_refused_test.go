@@ -66,10 +66,7 @@ func TestTemplateRefused(t *testing.T) {
 		}
 		return "", nil
 	})
-	events := run(t, ns, "get", "events", "--field-selector=reason=FailedCreate", "-o", "jsonpath={.items[*].message}")
-	if !strings.Contains(events, "Not_A_Label") {
-		t.Errorf("events say %q", events)
-	}
+	waitEvent(t, ns, "reason=FailedCreate", "Not_A_Label")
 	patchPod2(t, ns, "web", `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"registry.k8s.io/pause:3.10"}]}}}}`)
 	waitReady(t, ns, "pod2/web")
 }

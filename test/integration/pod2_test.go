@@ -182,15 +182,15 @@ func TestMinReadySeconds(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	startController(t, ns)
-	create(t, ns, pod2("web", `replicas: 1, minReadySeconds: 4`))
-	waitCondition(t, ns, "pod2/web", "Ready", "False PodsNotReady: web-0 has been ready for less than minReadySeconds (4)")
+	create(t, ns, pod2("web", `replicas: 1, minReadySeconds: 15`))
+	waitCondition(t, ns, "pod2/web", "Ready", "False PodsNotReady: web-0 has been ready for less than minReadySeconds (15)")
 	if p := getPod2(t, ns, "web"); p.Status.ReadyReplicas != 1 || p.Status.AvailableReplicas != 0 {
 		t.Errorf("status is %+v", p.Status)
 	}
 	waitReady(t, ns, "pod2/web")
 	since := meta.FindStatusCondition(getPod2(t, ns, "web").Status.Conditions, "Ready").LastTransitionTime
 	for _, c := range listPods(t, ns)["web-0"].Status.Conditions {
-		if took := since.Sub(c.LastTransitionTime.Time); c.Type == corev1.PodReady && took < 4*time.Second {
+		if took := since.Sub(c.LastTransitionTime.Time); c.Type == corev1.PodReady && took < 15*time.Second {
 			t.Errorf("available after %s", took)
 		}
 	}

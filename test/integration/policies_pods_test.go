@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -142,6 +143,7 @@ func virtualKubelet(t *testing.T, namespace string) *user {
 	t.Cleanup(func() { run(t, "", "delete", "clusterrole,clusterrolebinding", name) })
 	run(t, "", "create", "clusterrole", name, "--verb=patch", "--resource=nodes/status,pods/status")
 	run(t, "", "create", "clusterrolebinding", name, "--clusterrole="+name, "--user="+name)
+	waitAllowed(t, name, authorizationv1.ResourceAttributes{Resource: "nodes", Subresource: "status", Verb: "patch"})
 	return knownUser(t, namespace, name)
 }
 

@@ -98,18 +98,21 @@ rules:
 	create(t, namespace, manifest)
 	first := func(words string) string { return strings.Trim(strings.Fields(words)[0], `"`) }
 	resource, sub, _ := strings.Cut(first(rules[1]), "/")
-	eventually(t, "the API server knows the rights of "+name+"", func(ctx context.Context) (string, error) {
-		review, err := kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: namespace, Group: rules[0], Resource: resource, Subresource: sub, Verb: first(rules[2]),
-			},
-		}}, metav1.CreateOptions{})
+	waitAllowed(t, name, authorizationv1.ResourceAttributes{Namespace: namespace, Group: rules[0], Resource: resource, Subresource: sub, Verb: first(rules[2])})
+	return knownUser(t, namespace, name)
+}
+
+// waitAllowed waits until the API server knows a right of a user.
+func waitAllowed(t *testing.T, name string, right authorizationv1.ResourceAttributes) {
+	t.Helper()
+	eventually(t, "the API server knows the rights of "+name, func(ctx context.Context) (string, error) {
+		review, err := kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: name, ResourceAttributes: &right}}, metav1.CreateOptions{})
 		if err != nil || review.Status.Allowed {
 			return "", err
 		}
 		return review.Status.Reason + review.Status.EvaluationError, nil
 	})
-	return knownUser(t, namespace, name)
 }
 
 // knownUser is a user whose rights are already in effect.

@@ -61,9 +61,12 @@ func TestASidecarThatBreaksPods(t *testing.T) {
 	waitCondition(t, ns, "sidecar/mesh", "Ready", `False Refused: Pod "mesh-sidecar-probe" is invalid: spec.containers[1].volumeMounts[0].name: Not found: "missing"`)
 	waitCondition(t, ns, "sidecar/logs", "Ready", "False Refused")
 	pod := webPod(`containers: [{name: c, image: x}]`)
-	if got := refused(t, ns, pod, "create", "-f", "-"); !strings.Contains(got, `Sidecar mesh, which selects this pod, is not Ready yet: Pod "mesh-sidecar-probe" is invalid`) {
-		t.Errorf("the pod is refused with %s", got)
-	}
+	eventually(t, "the policy knows the error", func(context.Context) (string, error) {
+		if got := refused(t, ns, pod, "create", "-f", "-"); !strings.Contains(got, `Sidecar mesh, which selects this pod, is not Ready yet: Pod "mesh-sidecar-probe" is invalid`) {
+			return "the pod is refused with " + got, nil
+		}
+		return "", nil
+	})
 	if _, err := dryRun(t.Context(), ns, withoutSidecars(pod)); err != nil {
 		t.Errorf("a pod that leaves out all Sidecars: %v", err)
 	}

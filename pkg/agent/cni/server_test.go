@@ -152,10 +152,10 @@ func TestRequestIsCancelled(t *testing.T) {
 // The time to send a request does not limit the Handler.
 func TestSlowHandler(t *testing.T) {
 	j := &journal{entered: make(chan struct{}), release: make(chan struct{})}
-	path, _ := start(t, &Server{Handler: j, ReadTimeout: 20 * time.Millisecond})
+	path, _ := start(t, &Server{Handler: j, ReadTimeout: time.Second})
 	go func() {
 		<-j.entered
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(1200 * time.Millisecond)
 		close(j.release)
 	}()
 	answer := send(t, path, string(encode(t, request{Version: 1, Command: add, Attachment: web})), netnsPath)

@@ -62,6 +62,7 @@ func (l *lab) talk(p *labPod, f family) {
 	}
 	conn, err := l.dial(p.name, "udp", netip.AddrPortFrom(f.world(), 7).String(), nil)
 	must(t, err)
+	must(t, conn.SetDeadline(time.Now().Add(patience)))
 	for range 3 {
 		_, err = conn.Write(make([]byte, 20000))
 		must(t, err)
@@ -211,6 +212,7 @@ func errorOfPod(t *testing.T, f family) {
 	must(t, err)
 	_, err = answer.Write([]byte("!"))
 	must(t, err)
+	must(t, answer.SetReadDeadline(time.Now().Add(patience)))
 	if _, err := answer.Read(make([]byte, 10)); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("got %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,11 +25,13 @@ import (
 
 // stream sends a numbered packet each millisecond to an address that answers. The returned
 // function ends it and says how many came back.
-func (l *lab) stream(from string, ip netip.Addr) (end func() (sent, back int)) {
+func (l *lab) stream(from string, ip netip.Addr) (end func() (sent, came int)) {
 	l.Helper()
 	conn, err := l.dial(from, "udp", netip.AddrPortFrom(ip, 7).String(), nil)
 	must(l, err)
-	stop, stopped, heard := make(chan struct{}), make(chan int), make(chan int)
+	must(l, conn.(*net.UDPConn).SetReadBuffer(4<<20)) // for the answers of a second
+	stop, stopped := make(chan struct{}), make(chan int)
+	var back atomic.Int64
 	go func() {
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
@@ -47,19 +50,21 @@ func (l *lab) stream(from string, ip netip.Addr) (end func() (sent, back int)) {
 		for {
 			size, err := conn.Read(b)
 			if err != nil {
-				heard <- len(numbers)
 				return
 			}
 			if n, err := strconv.Atoi(string(b[:size])); err == nil {
 				numbers[n] = true
+				back.Store(int64(len(numbers)))
 			}
 		}
 	}()
 	return func() (int, int) {
 		close(stop)
 		sent := <-stopped
-		_ = conn.SetReadDeadline(time.Now().Add(silence)) // for the last packet too
-		return sent, <-heard
+		for end := time.Now().Add(patience); back.Load() < int64(sent) && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		return sent, int(back.Load())
 	}
 }
 

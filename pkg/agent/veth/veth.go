@@ -193,7 +193,7 @@ func Ready(p Port, ns *os.File) error {
 		}
 		return link.Attrs().OperState == netlink.OperUp, nil
 	}
-	for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		ready, err := active(p.Name)
 		if ready && err == nil {
 			err = iface.Inside(netns.NsHandle(ns.Fd()), func() error { ready, err = active(p.Interface); return err })

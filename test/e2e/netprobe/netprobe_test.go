@@ -32,13 +32,16 @@ func TestPing(t *testing.T) {
 	}
 	go func() { _ = echo(server) }()
 	address := server.LocalAddr().String()
-	for _, want := range []string{"5 sent, 5 received\n", "5 sent, 0 received\n"} {
+	for _, tt := range []struct {
+		want    string
+		timeout time.Duration // the first case ends with the last answer
+	}{{"5 sent, 5 received\n", 10 * time.Second}, {"5 sent, 0 received\n", 100 * time.Millisecond}} {
 		var out bytes.Buffer
-		if err := ping(&out, 5, nil, time.Millisecond, 100*time.Millisecond, address); err != nil {
+		if err := ping(&out, 5, nil, time.Millisecond, tt.timeout, address); err != nil {
 			t.Fatal(err)
 		}
-		if out.String() != want {
-			t.Errorf("got %q, want %q", out.String(), want)
+		if out.String() != tt.want {
+			t.Errorf("got %q, want %q", out.String(), tt.want)
 		}
 		server.Close()
 	}
