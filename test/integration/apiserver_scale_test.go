@@ -77,7 +77,7 @@ func TestAddressesOfTwoReplicas(t *testing.T) {
 	}
 }
 
-// 10,000 addresses: a list takes less than 300 ms, and an event comes less than 100 ms after
+// 10,000 addresses: a list takes less than a second, and an event comes less than 100 ms after
 // that of the AddressBlock. The bounds are for the fastest list and for half of the events,
 // because other programs run on the machine.
 func TestTenThousandAddresses(t *testing.T) {

@@ -127,8 +127,7 @@ func TestAWebhookThatIsDownIsTold(t *testing.T) {
 	waitCondition(t, ns, "pod2/web", "Ready", `False FailedCreate: Internal error occurred: failed calling webhook "down.example.com"`)
 	waitEvent(t, ns, "reason=FailedCreate", "failed calling webhook")
 	up()
-	run(t, ns, "annotate", "pod2", "web", "example.com/retry=now") // the next try could be a minute away
-	waitReady(t, ns, "pod2/web")
+	run(t, ns, "wait", "--for=condition=Ready", "--timeout=3m", "pod2/web") // the next try may be a minute away
 }
 
 // A failed update does not stop other work: a lost replica comes back while others cannot
@@ -143,8 +142,7 @@ func TestAnUpdateThatFailsHoldsUpNoCreation(t *testing.T) {
 	waitReplaced(t, ns, "web-0", was)
 	waitCondition(t, ns, "pod2/web", "Ready", `False FailedUpdate: Internal error occurred: failed calling webhook "down.example.com"`)
 	up()
-	run(t, ns, "annotate", "pod2", "web", "example.com/retry=now") // the next try could be a minute away
-	waitReady(t, ns, "pod2/web")
+	run(t, ns, "wait", "--for=condition=Ready", "--timeout=3m", "pod2/web") // the next try may be a minute away
 }
 
 // If a policy forbids the record of failures, only the terminated pod is kept.
