@@ -65,10 +65,10 @@ func TestCronTabRestIsQuiet(t *testing.T) {
 		command: [sh], args: [-c, "true"], env: [{name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}, {name: CPU, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}],
 		completions: 4, startingDeadlineSeconds: 60, activeDeadlineSeconds: 60`)+
 		cronTab("v1beta1", "bad", `cronSpec: "* * * * /5"`))
-	waitReady(t, ns, "ct/ct")
+	waitReady(t, ns, "ct/ct", "network/blue")
 	waitCronJob(t, ns, "ct", "{.spec.jobTemplate.spec.parallelism} {.spec.jobTemplate.spec.completions}", "1 4")
 	waitCondition(t, ns, "ct/bad", "Scheduled", "False InvalidSchedule")
-	c.waitIdle(t, 1) // includes the Network's status
+	c.waitIdle(t, 1)
 	stopped := time.Now()
 	if err := c.stop(15); err != nil {
 		t.Error(err)

@@ -93,10 +93,14 @@ func (c *controller) metrics(ctx context.Context) (string, error) {
 	return string(text), err
 }
 
+// stillFor is longer than the answer of a watch, and than a write that the controller holds back.
+const stillFor = 2 * time.Second
+
 // waitIdle waits until the controller has made at least this many syncs since its start,
-// and none is due. It returns their number.
+// and for two seconds none was due. It returns their number.
 func (c *controller) waitIdle(t *testing.T, atLeast int) (syncs int) {
 	t.Helper()
+	last, since := 0, time.Now()
 	eventually(t, "the controller is idle", func(ctx context.Context) (string, error) {
 		if !strings.Contains(c.log.String(), "Controller started") {
 			return "the controller has not started", nil
@@ -113,8 +117,12 @@ func (c *controller) waitIdle(t *testing.T, atLeast int) (syncs int) {
 			return total
 		}
 		syncs = sum(syncsMetric)
-		if adds, done := sum(addsMetric), sum(doneMetric); syncs < atLeast || adds == 0 || adds != done {
-			return fmt.Sprintf("%d syncs, want at least %d; %d keys queued, %d done", syncs, atLeast, adds, done), nil
+		adds, done := sum(addsMetric), sum(doneMetric)
+		if adds != last || adds != done {
+			last, since = adds, time.Now()
+		}
+		if still := time.Since(since); syncs < atLeast || adds == 0 || still < stillFor {
+			return fmt.Sprintf("%d syncs, want at least %d; %d keys queued, %d done, for %s", syncs, atLeast, adds, done, still), nil
 		}
 		return "", nil
 	})
