@@ -30,7 +30,11 @@ func Requests(pod *corev1.Pod) ([]Request, error) {
 // so another client has changed it since. The AddressBlock, not the annotation, says
 // which pod holds an address.
 func Published(pod *corev1.Pod) map[string]Address {
-	addresses, err := ParseAddresses(pod.Annotations[v1.AddressesAnnotation])
+	annotation := pod.Annotations[v1.AddressesAnnotation]
+	if annotation == "" { // most events of a new pod come before its addresses
+		return nil
+	}
+	addresses, err := ParseAddresses(annotation)
 	if err != nil {
 		return nil
 	}
