@@ -189,7 +189,7 @@ const (
 func (r *report) whyBound() string {
 	return fmt.Sprintf("the protocol needs two writes for each pod. The raw client with the same two writes takes %.2f of a Deployment's time, without a controller. "+
 		"In addition, the controller watches the pods, policies check the annotations of both writes, and AddressBlocks with up to 256 entries, AddressSlices, EndpointSlices and statuses are written",
-		r.Median(rawTwice, r.N(), "ready")/r.Median(deployment, r.N(), "ready"))
+		r.evenly(rawTwice, deployment, "ready"))
 }
 
 // whyGone compares the CPU of the programs, because the cores are busy until all pods are gone.
@@ -201,7 +201,7 @@ func (r *report) whyGone() string {
 	return fmt.Sprintf("the cores are busy, and all programs take %.1f CPU seconds more than for a Deployment: pod2-controller %.1f, kube-apiserver %.1f. "+
 		"A live read of each pod precedes the write that frees its address, and the API server decodes and validates all 256 entries of an AddressBlock for each write. "+
 		"A Pod2 without Networks takes %.2f of a Deployment's time", more("all"), more("pod2-controller"), more("kube-apiserver"),
-		r.Median(pod2, r.N(), "gone")/r.Median(deployment, r.N(), "gone"))
+		r.evenly(pod2, deployment, "gone"))
 }
 
 // whyOthers has the figure for most pods, because these writes depend on time.
@@ -220,6 +220,11 @@ func whyHeap() string {
 		unsafe.Sizeof(corev1.Pod{}), unsafe.Sizeof(corev1.Container{}), unsafe.Sizeof(corev1.ContainerStatus{}), unsafe.Sizeof(corev1.PodCondition{}))
 }
 
+// evenly is the ratio of two contenders' times, at equal speed of the machine.
+func (r *report) evenly(contender, other, what string) float64 {
+	return r.Median(contender, r.N(), what, even) / r.Median(other, r.N(), what, even)
+}
+
 // Targets of the controller, all in one run.
 func (r *report) Targets() (targets []measure.Target) {
 	target := func(what string, value, bound float64, format, why string) {
@@ -228,14 +233,18 @@ func (r *report) Targets() (targets []measure.Target) {
 	of := func(contender string, what ...any) float64 {
 		return r.Median(append([]any{contender, r.N()}, what...)...)
 	}
+	ratio := func(name, contender, other, what string, bound float64, why string) {
+		target(name, r.evenly(contender, other, what), bound, "%.2f", why)
+		targets[len(targets)-1].Plain = of(contender, what) / of(other, what)
+	}
 	p99 := func(contender string) float64 { return r.Percentile(99, contender, r.N(), "replaced, ms") }
 
-	target("Pod2: all exist, relative to Deployment", of(pod2, "exist")/of(deployment, "exist"), 1, "%.2f", whyExist)
-	target("Pod2: all Ready, relative to Deployment", of(pod2, "ready")/of(deployment, "ready"), 0.85, "%.2f", whyReady)
-	target("Pod2: all Ready, relative to the raw client", of(pod2, "ready")/of(raw, "ready"), 1.12, "%.2f", whyReady)
-	target("Pod2 on one Network: all Ready, relative to Deployment", of(pod2OnOne, "ready")/of(deployment, "ready"), 1.15, "%.2f", r.whyBound())
-	target("Pod2 on one Network: all Ready, relative to the raw client with the same two writes", of(pod2OnOne, "ready")/of(rawTwice, "ready"), 1.2, "%.2f", r.whyBound())
-	target("Pod2 on one Network: all gone, relative to Deployment", of(pod2OnOne, "gone")/of(deployment, "gone"), 1.15, "%.2f", r.whyGone())
+	ratio("Pod2: all exist, relative to Deployment", pod2, deployment, "exist", 1, whyExist)
+	ratio("Pod2: all Ready, relative to Deployment", pod2, deployment, "ready", 0.85, whyReady)
+	ratio("Pod2: all Ready, relative to the raw client", pod2, raw, "ready", 1.12, whyReady)
+	ratio("Pod2 on one Network: all Ready, relative to Deployment", pod2OnOne, deployment, "ready", 1.15, r.whyBound())
+	ratio("Pod2 on one Network: all Ready, relative to the raw client with the same two writes", pod2OnOne, rawTwice, "ready", 1.2, r.whyBound())
+	ratio("Pod2 on one Network: all gone, relative to Deployment", pod2OnOne, deployment, "gone", 1.15, r.whyGone())
 	target("Pod2 on one Network: writes of pods and AddressBlocks for each pod created", of(pod2OnOne, "created", "protocol"), 2.05, "%.3f", "")
 	target("Pod2 on one Network: all other writes for each pod created", of(pod2OnOne, "created", "writes")-of(pod2OnOne, "created", "protocol"), 0.07, "%.3f", r.whyOthers())
 	target("Pod2: replacement p99, relative to the ReplicaSet controller", p99(pod2)/p99(deployment), 1, "%.2f", whyReplaced)
@@ -246,8 +255,12 @@ func (r *report) Targets() (targets []measure.Target) {
 	target("Pod2: controller CPU of an update in place, ms for each pod", of(pod2, "updated", "CPU")*perPod, 3, "%.2f", "")
 	target("pods that come one by one, sixteen at once: writes of AddressBlocks for each address", r.Median("addresses", pod2Each, "blocks"), 0.15, "%.3f", "")
 	if len(r.larges) > 1 {
-		cpu := func(n int) float64 { return r.Median(pod2OnOne, n, "creator", "CPU") }
-		target(fmt.Sprintf("Pod2 on one Network: controller CPU until Ready, %d pods relative to %d", r.Large(), r.larges[0]), cpu(r.Large())/cpu(r.larges[0]), 4.4, "%.2f", whySize)
+		cpu := func(more ...any) float64 {
+			of := func(n int) float64 { return r.Median(append([]any{pod2OnOne, n, "creator", "CPU"}, more...)...) }
+			return of(r.Large()) / of(r.larges[0])
+		}
+		target(fmt.Sprintf("Pod2 on one Network: controller CPU until Ready, %d pods relative to %d", r.Large(), r.larges[0]), cpu(even), 4.4, "%.2f", whySize)
+		targets[len(targets)-1].Plain = cpu()
 	}
 	if n := r.Large(); n > 0 {
 		target(fmt.Sprintf("Pod2 on one Network, %d pods: age of the status until all are Ready, s", n), r.Median(pod2OnOne, n, "status age"), 2, "%.1f", whyAge)

@@ -59,9 +59,10 @@ func TestTurns(t *testing.T) {
 func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
 	r := &report{options: options{sizes: []int{100}}, Results: measure.Results{}}
 	for i, c := range contenders() {
-		r.Add(float64(int(1)<<i), c.name, 100, "exist")
-		r.Add(float64(int(3)<<i), c.name, 100, "ready")
-		r.Add(float64(int(5)<<i), c.name, 100, "gone")
+		for j, time := range []string{"exist", "ready", "gone"} {
+			r.Add(float64(i+1), c.name, 100, time)
+			r.Add(float64((2*j+1)<<i), c.name, 100, time, even)
+		}
 		r.Add(float64(i+1), c.name, 100, "created", "writes")
 		r.Add(float64(i), c.name, 100, "created", "protocol")
 		r.Add(float64(3*(i+1)), c.name, 100, "updated", "writes")
@@ -69,19 +70,19 @@ func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
 	}
 	var got strings.Builder
 	for _, target := range r.Targets()[:11] {
-		fmt.Fprintf(&got, "%s: %g\n", target.Name, target.Measured.Median)
+		fmt.Fprintf(&got, "%s: %.4g (%.2g)\n", target.Name, target.Measured.Median, target.Plain)
 	}
-	want := `Pod2: all exist, relative to Deployment: 16
-Pod2: all Ready, relative to Deployment: 16
-Pod2: all Ready, relative to the raw client: 64
-Pod2 on one Network: all Ready, relative to Deployment: 32
-Pod2 on one Network: all Ready, relative to the raw client with the same two writes: 64
-Pod2 on one Network: all gone, relative to Deployment: 32
-Pod2 on one Network: writes of pods and AddressBlocks for each pod created: 7
-Pod2 on one Network: all other writes for each pod created: 1
-Pod2: replacement p99, relative to the ReplicaSet controller: 2.3333333333333335
-Pod2 on one Network: replacement p99, relative to the ReplicaSet controller: 2.6666666666666665
-Pod2: API writes for each pod updated in place: 21
+	want := `Pod2: all exist, relative to Deployment: 16 (2.3)
+Pod2: all Ready, relative to Deployment: 16 (2.3)
+Pod2: all Ready, relative to the raw client: 64 (7)
+Pod2 on one Network: all Ready, relative to Deployment: 32 (2.7)
+Pod2 on one Network: all Ready, relative to the raw client with the same two writes: 64 (4)
+Pod2 on one Network: all gone, relative to Deployment: 32 (2.7)
+Pod2 on one Network: writes of pods and AddressBlocks for each pod created: 7 (0)
+Pod2 on one Network: all other writes for each pod created: 1 (0)
+Pod2: replacement p99, relative to the ReplicaSet controller: 2.333 (0)
+Pod2 on one Network: replacement p99, relative to the ReplicaSet controller: 2.667 (0)
+Pod2: API writes for each pod updated in place: 21 (0)
 `
 	if got.String() != want {
 		t.Errorf("got:\n%swant:\n%s", got.String(), want)

@@ -26,7 +26,7 @@ func (r *report) Command() string {
 	return "bench"
 }
 
-// Slowest is the machine's lowest speed before a lap, relative to its highest.
+// Slowest is the machine's lowest speed in a lap, relative to its highest.
 func (r *report) Slowest() float64 { return r.Of("speed").Least / r.Of("speed").Most }
 
 // Unlimited is the number of requests a second that clients may send.

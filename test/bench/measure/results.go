@@ -107,6 +107,7 @@ func (f Figure) Text(format string) string {
 type Target struct {
 	Name         string
 	Measured     Figure
+	Plain        float64 // the figure without a correction; 0 if none was made
 	Format, Unit string
 	Bound        float64
 	AtLeast      bool // Bound is a minimum, otherwise a maximum
