@@ -93,11 +93,12 @@ func (c *controller) metrics(ctx context.Context) (string, error) {
 	return string(text), err
 }
 
-// stillFor is longer than the answer of a watch, and than a write that the controller holds back.
-const stillFor = 2 * time.Second
+// stillFor is longer than the answer of a watch, and than most writes that the controller holds back: statuses, names,
+// and addresses of terminated pods of a small Network.
+const stillFor = 3 * time.Second
 
 // waitIdle waits until the controller has made at least this many syncs since its start,
-// and for two seconds none was due. It returns their number.
+// and for stillFor none was due. It returns their number.
 func (c *controller) waitIdle(t *testing.T, atLeast int) (syncs int) {
 	t.Helper()
 	last, since := 0, time.Now()

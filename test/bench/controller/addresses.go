@@ -44,9 +44,7 @@ func allocators() []allocator {
 
 // addresses measures each allocator, and Pod2, with n pods, sixteen calls at once.
 func (b *bench) addresses(ctx context.Context, round, n int) {
-	if round < b.RoundsOfOthers() {
-		b.addressesOfOthers(ctx, round, n)
-	}
+	b.addressesOfOthers(ctx, round, n)
 	for _, name := range []string{pod2Each, pod2All} {
 		if b.only.MatchString(name) {
 			part := measure.Results{}

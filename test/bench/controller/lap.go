@@ -53,7 +53,7 @@ func (b *bench) measureAll(ctx context.Context) {
 				}))
 			}
 		}
-		if b.Addresses > 0 && b.Variant == "" {
+		if b.Addresses > 0 && b.Variant == "" && round < b.RoundsOfOthers() {
 			b.addresses(ctx, round, b.Addresses)
 		}
 	}
@@ -80,7 +80,7 @@ func (b *bench) measureAll(ctx context.Context) {
 	}
 }
 
-// RoundsOfOthers is the number of rounds of other projects: their figures differ less.
+// RoundsOfOthers is the number of rounds of other projects, and of all allocators. Fewer save time, and no target needs them.
 func (o options) RoundsOfOthers() int {
 	if o.Full {
 		return o.Rounds
@@ -153,7 +153,7 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	l.ready = l.pods.First(l.begin, l.up)
 	l.addComputed("Ready", l.ready, computed, b.computed())
 	l.addTime(l.ready, "ready", "Ready")
-	l.addTime(l.pods.First(l.begin, func(p measure.Point) bool { return p.Exist == l.n }), "exist", "Ready")
+	l.Add(l.pods.First(l.begin, func(p measure.Point) bool { return p.Exist == l.n }).Seconds(), "exist")
 	if !c.raw() {
 		cpu := l.Median("CPU until Ready", c.creator())
 		l.Add(cpu, "creator", "CPU")
@@ -178,8 +178,9 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 // even is for figures that compare laps: they are divided by the slowness of their lap.
 const even = "at equal speed"
 
-// slowness is the CPU time of KWOK for one pod. KWOK watches only pods that have a node, and only kruise-manager changes
-// these. So it has the same work for each other contender, and needs more time for it if the machine is slower in this lap.
+// slowness is the CPU time of KWOK for one pod until all are Ready, or gone. KWOK watches only pods that have a node, and while
+// these start and end, only kruise-manager changes them. So KWOK has the same events and writes for each other contender,
+// and needs more time for them if the machine is slower in this lap.
 func (l *lap) slowness(until string) float64 {
 	return l.Median("CPU until "+until, "kwok-controller") / float64(l.n)
 }

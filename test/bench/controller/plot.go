@@ -44,7 +44,7 @@ type chart struct {
 
 // charts that the page begins with, by the names of their files.
 func (r *report) charts() map[string]chart {
-	ready := chart{title: fmt.Sprintf("%d pods are created: when are all of them Ready? Shorter is better.", r.N()), axis: "seconds"}
+	ready := chart{title: fmt.Sprintf("%d pods are created: when are all of them Ready? Shorter is better.", r.N()), axis: "seconds, not corrected for the speed of the machine"}
 	for _, c := range contenders() {
 		if r.Count(c.name, r.N(), "ready") > 0 && !c.full {
 			ready.of = append(ready.of, bar{c.name, r.Median(c.name, r.N(), "ready")})

@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
 
@@ -31,6 +33,9 @@ func TestPage(t *testing.T) {
 	r.Add(1, "standing", "start")
 	r.Add(1, "profile", apiServer, pod2OnOne, elsewhere)
 	got := measure.Render(page, "", r) + measure.Render(page, "variant", r)
+	if before, _, _ := strings.Cut(got, "## Other projects"); strings.Contains(before, "NaN") {
+		t.Errorf("a run of a part has no figure for all sentences:\n%s", before)
+	}
 	for _, want := range []string{
 		"| Pod2 on one Network | 2 | - | 1.5 | - | - | - | - | - |\n", "| anything else | 1.0 |\n", "until all objects are processed | 1.0 s, - s |\n", "| 64 | 2 | 1.5 | - | - | - | - | - |\n",
 	} {
@@ -60,7 +65,7 @@ func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
 	r := &report{options: options{sizes: []int{100}}, Results: measure.Results{}}
 	for i, c := range contenders() {
 		for j, time := range []string{"exist", "ready", "gone"} {
-			r.Add(float64(i+1), c.name, 100, time)
+			r.Add(float64((i+1)*(i+j+1)), c.name, 100, time)
 			r.Add(float64((2*j+1)<<i), c.name, 100, time, even)
 		}
 		r.Add(float64(i+1), c.name, 100, "created", "writes")
@@ -72,12 +77,12 @@ func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
 	for _, target := range r.Targets()[:11] {
 		fmt.Fprintf(&got, "%s: %.4g (%.2g)\n", target.Name, target.Measured.Median, target.Plain)
 	}
-	want := `Pod2: all exist, relative to Deployment: 16 (2.3)
-Pod2: all Ready, relative to Deployment: 16 (2.3)
-Pod2: all Ready, relative to the raw client: 64 (7)
-Pod2 on one Network: all Ready, relative to Deployment: 32 (2.7)
-Pod2 on one Network: all Ready, relative to the raw client with the same two writes: 64 (4)
-Pod2 on one Network: all gone, relative to Deployment: 32 (2.7)
+	want := `Pod2: all exist, relative to Deployment: 5.444 (0)
+Pod2: all Ready, relative to Deployment: 16 (4.7)
+Pod2: all Ready, relative to the raw client: 64 (28)
+Pod2 on one Network: all Ready, relative to Deployment: 32 (6)
+Pod2 on one Network: all Ready, relative to the raw client with the same two writes: 64 (12)
+Pod2 on one Network: all gone, relative to Deployment: 32 (5.3)
 Pod2 on one Network: writes of pods and AddressBlocks for each pod created: 7 (0)
 Pod2 on one Network: all other writes for each pod created: 1 (0)
 Pod2: replacement p99, relative to the ReplicaSet controller: 2.333 (0)
@@ -86,6 +91,23 @@ Pod2: API writes for each pod updated in place: 21 (0)
 `
 	if got.String() != want {
 		t.Errorf("got:\n%swant:\n%s", got.String(), want)
+	}
+}
+
+// The same work takes twice as long while the machine has half of its speed.
+func TestTimesAtEqualSpeed(t *testing.T) {
+	fast, slow := &lap{Results: measure.Results{}, n: 1000}, &lap{Results: measure.Results{}, n: 1000}
+	large := &lap{Results: measure.Results{}, n: 10_000}
+	for l, slowness := range map[*lap]float64{fast: 1, slow: 2, large: 1} {
+		l.Add(slowness*float64(l.n)/1000, "CPU until Ready", "kwok-controller")
+		l.Add(3*slowness*float64(l.n)/1000, "CPU until gone", "kwok-controller")
+		l.addTime(time.Duration(slowness*6*float64(time.Second)), "ready", "Ready")
+		l.addTime(time.Duration(slowness*6*float64(time.Second)), "gone", "gone")
+	}
+	for _, l := range []*lap{fast, slow, large} {
+		if ready, gone := l.Median("ready", even), l.Median("gone", even); math.Round(ready) != 6000 || math.Round(gone) != 2000 {
+			t.Errorf("%d pods: %g until Ready, %g until gone", l.n, ready, gone)
+		}
 	}
 }
 
