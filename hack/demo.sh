@@ -201,6 +201,8 @@ up() {
   show apply -f crd/ -f artifacts/20-user-roles.yaml -f artifacts/30-admission-policy.yaml -f artifacts/31-validation-policies.yaml -f artifacts/32-warnings.yaml -f artifacts/33-sidecars.yaml
   await "the CRDs" k wait --for=condition=Established --timeout=60s -f crd/ # it fails if a CRD has no conditions yet
   await "the admission policy to be in force" in_force
+  # Until a policy finds the CRD of its paramKind, the API server refuses the objects that the policy matches.
+  await "the API server to accept the examples" k create --dry-run=server --filename=example/
 
   step "Starting the controller. Its log is $log"
   # It runs in a session of its own, so it outlives this terminal, and an interrupt of this script does not stop it.
