@@ -138,6 +138,12 @@ func Publish(s PodState) PodPlan {
 	return s.publish(requests)
 }
 
+// Served says whether Publish decides nothing about a pod, whatever its Networks are: the
+// pod has what it asks for.
+func Served(pod *corev1.Pod) bool {
+	return !attachment.Gated(pod) && boundCondition(pod) == nil && Publish(PodState{Pod: pod}).Empty()
+}
+
 func (s PodState) publish(requests []attachment.Request) PodPlan {
 	addresses := make(map[string]attachment.Address, len(s.Networks))
 	var confirm []*v1.Network

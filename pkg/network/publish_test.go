@@ -1,9 +1,11 @@
 package network
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/test/chance"
 )
 
 func TestPublish(t *testing.T) {
@@ -186,5 +188,28 @@ func TestComplaintIsMadeOnce(t *testing.T) {
 	s.Pod.Spec.NodeName = "node-1" // it was scheduled in the meantime
 	if again := Publish(s); !again.Empty() || again.Event != nil {
 		t.Errorf("reported twice:\n%s", again)
+	}
+}
+
+// The controller does not ask Publish about such a pod.
+func TestNothingIsDecidedAboutAServedPod(t *testing.T) {
+	served, others := 0, 0
+	chance.ForSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
+		text := arbitrary(dice)
+		s := parse(t, text)
+		settleSome(dice, &s)
+		for i, pod := range s.Pods {
+			if !Served(pod) {
+				others++
+				continue
+			}
+			served++
+			if plan := Publish(podState(s, i)); !plan.Empty() || plan.Stale != "" {
+				t.Errorf("pod %s in a state made of\n%s\n%s", pod.Name, text, plan)
+			}
+		}
+	})
+	if served < states/20 || others < states/20 {
+		t.Errorf("%d pods are served, %d are not: too few to prove anything", served, others)
 	}
 }

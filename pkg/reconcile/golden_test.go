@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -53,6 +54,11 @@ func TestStandingWorlds(t *testing.T) {
 					for _, key := range watch.Keys(obj) {
 						keys[key] = true
 					}
+				}
+			}
+			for _, obj := range objects {
+				if pod, ok := obj.(*corev1.Pod); ok { // one with its addresses does not wake itself
+					keys[keyOf(KindPod, pod)] = true
 				}
 			}
 			kinds := map[string]bool{}
