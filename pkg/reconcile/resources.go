@@ -93,7 +93,7 @@ func newRows(s *shared, n *networkKind, a *addressSliceKind, h *historyKind, i I
 		{servicesResource, i.Services.Informer(), cache.Indexers{byPod2: index(labelledPod2[*corev1.Service])}, nil, []wake{
 			{keys: waking(wakingPod2(KindDNS, labelledPod2[*corev1.Service]))},
 		}, false},
-		{slicesResource, i.EndpointSlices.Informer(), cache.Indexers{byPod2: index(labelledPod2[*discoveryv1.EndpointSlice])}, nil, []wake{
+		{slicesResource, i.EndpointSlices.Informer(), cache.Indexers{byPod2: index(labelledPod2[*discoveryv1.EndpointSlice])}, shareEndpoints, []wake{
 			{keys: waking(wakingPod2(KindDNS, labelledPod2[*discoveryv1.EndpointSlice]))},
 		}, false},
 		{sidecarsResource, i.Sidecars.Informer(), nil, nil, []wake{{keys: waking(s.wokenBySidecar)}}, false},

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,15 +50,16 @@ func (s siblings) slim(obj any) (any, error) {
 func share(pod, sibling *corev1.Pod) {
 	pod.Namespace, pod.GenerateName = common(pod.Namespace, sibling.Namespace), common(pod.GenerateName, sibling.GenerateName)
 	pod.Labels, pod.Annotations = commonMap(pod.Labels, sibling.Labels), commonMap(pod.Annotations, sibling.Annotations)
-	pod.OwnerReferences = commonSlice(pod.OwnerReferences, sibling.OwnerReferences)
-	pod.Spec.SchedulingGates = commonSlice(pod.Spec.SchedulingGates, sibling.Spec.SchedulingGates)
-	pod.Spec.InitContainers = commonSlice(pod.Spec.InitContainers, sibling.Spec.InitContainers)
-	pod.Spec.Containers = commonSlice(pod.Spec.Containers, sibling.Spec.Containers)
+	pod.OwnerReferences = commonPart(pod.OwnerReferences, sibling.OwnerReferences)
+	pod.Spec.SchedulingGates = commonPart(pod.Spec.SchedulingGates, sibling.Spec.SchedulingGates)
+	pod.Spec.InitContainers = commonPart(pod.Spec.InitContainers, sibling.Spec.InitContainers)
+	pod.Spec.Containers = commonPart(pod.Spec.Containers, sibling.Spec.Containers)
 	pod.Status.Phase = common(pod.Status.Phase, sibling.Status.Phase)
 	for i := range min(len(pod.Status.ContainerStatuses), len(sibling.Status.ContainerStatuses)) {
 		is, was := &pod.Status.ContainerStatuses[i], &sibling.Status.ContainerStatuses[i]
-		is.Name = common(is.Name, was.Name)
+		is.Name, is.State, is.Resources = common(is.Name, was.Name), commonPart(is.State, was.State), commonPart(is.Resources, was.Resources)
 	}
+	pod.Status.Conditions = commonPart(pod.Status.Conditions, sibling.Status.Conditions) // many change in the same second
 	for i := range min(len(pod.Status.Conditions), len(sibling.Status.Conditions)) {
 		is, was := &pod.Status.Conditions[i], &sibling.Status.Conditions[i]
 		is.Type, is.Status = common(is.Type, was.Type), common(is.Status, was.Status)
@@ -73,7 +75,8 @@ func common[T ~string](is, sibling T) T {
 	return is
 }
 
-func commonSlice[T any](is, sibling []T) []T {
+// commonPart is the part of a sibling if it equals, with everything that it points to.
+func commonPart[T any](is, sibling T) T {
 	if equality.Semantic.DeepEqual(is, sibling) {
 		return sibling
 	}
@@ -97,4 +100,23 @@ func commonMap(is, sibling map[string]string) map[string]string {
 		}
 	}
 	return result
+}
+
+// shareEndpoints is the transform of the EndpointSlice informer. Endpoints of one slice share equal
+// parts in memory, and the array has no room for more.
+func shareEndpoints(obj any) (any, error) {
+	slice, ok := obj.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return obj, nil
+	}
+	slice.ManagedFields = nil
+	slice.Endpoints = append(make([]discoveryv1.Endpoint, 0, len(slice.Endpoints)), slice.Endpoints...)
+	for i := range slice.Endpoints {
+		is, first := &slice.Endpoints[i], &slice.Endpoints[0]
+		is.Conditions = commonPart(is.Conditions, first.Conditions)
+		if is.TargetRef != nil && first.TargetRef != nil {
+			is.TargetRef.Kind, is.TargetRef.Namespace = common(is.TargetRef.Kind, first.TargetRef.Kind), common(is.TargetRef.Namespace, first.TargetRef.Namespace)
+		}
+	}
+	return slice, nil
 }

@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -23,6 +25,24 @@ func TestPodsThatShareMemoryStayTheSame(t *testing.T) {
 				t.Errorf("%s is %+v, want %+v", pod.Name, got, want)
 			}
 		}
+	}
+}
+
+func TestEndpointsThatShareMemoryStayTheSame(t *testing.T) {
+	endpoint := func(address string, ready bool) discoveryv1.Endpoint {
+		return discoveryv1.Endpoint{
+			Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(ready)},
+			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: ns, Name: "web" + address},
+		}
+	}
+	slice := &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{endpoint("10.1.0.2", true), endpoint("10.1.0.3", true), endpoint("10.1.0.4", false), {}}}
+	want := slice.DeepCopy()
+	got, err := shareEndpoints(slice)
+	if err != nil || !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if slice.Endpoints[0].Conditions.Ready != slice.Endpoints[1].Conditions.Ready {
+		t.Error("two Ready endpoints have a condition each")
 	}
 }
 

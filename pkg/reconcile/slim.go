@@ -9,12 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
 )
 
-// podAnnotations and podConditions are those that decisions read.
+// podAnnotations and podConditions are those that decisions read. They read gatedAnnotations, too,
+// until the addresses are published.
 var (
-	podAnnotations = []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation, v1.Pod2LabelsAnnotation, v1.AddressesAnnotation, v1.MultusAnnotation, v1.MultusDefaultAnnotation, v1.InPlaceAnnotation, v1.SidecarsAnnotation}
-	podConditions  = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.PodResizePending, corev1.PodResizeInProgress, v1.ConditionAddressesBound}
+	podAnnotations   = []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation, v1.Pod2LabelsAnnotation, v1.AddressesAnnotation, v1.InPlaceAnnotation, v1.SidecarsAnnotation}
+	gatedAnnotations = slices.Concat(podAnnotations, []string{v1.MultusAnnotation, v1.MultusDefaultAnnotation})
+	podConditions    = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.PodResizePending, corev1.PodResizeInProgress, v1.ConditionAddressesBound}
 )
 
 // SlimPod is the transform of the pod informer. It keeps the fields that decisions read,
@@ -32,6 +35,9 @@ func SlimPod(obj any) (any, error) {
 		slim.Spec = pod.Spec
 	} else {
 		slim.Annotations = pick(pod.Annotations, podAnnotations)
+		if attachment.Gated(pod) {
+			slim.Annotations = pick(pod.Annotations, gatedAnnotations)
+		}
 		slim.Spec.NodeName = pod.Spec.NodeName
 		slim.Spec.HostNetwork = pod.Spec.HostNetwork
 		slim.Spec.SchedulingGates = pod.Spec.SchedulingGates

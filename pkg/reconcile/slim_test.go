@@ -172,6 +172,17 @@ func TestSlimStatefulSetGivesTheSameOwner(t *testing.T) {
 	}
 }
 
+// Only publication reads what the pod requests from Multus, and it ends with the gate.
+func TestThePublishedRequestToMultusIsNotKept(t *testing.T) {
+	for text, kept := range map[string]bool{"web-0 of=Pod2/web on=blue gated": true, "web-0 of=Pod2/web on=blue published=blue:10.1.0.2": false} {
+		pod := newPod(text)
+		pod.Annotations[v1.MultusAnnotation] = "blue"
+		if _, has := slimmed([]*corev1.Pod{pod})[0].Annotations[v1.MultusAnnotation]; has != kept {
+			t.Errorf("%s: kept %t, want %t", text, has, kept)
+		}
+	}
+}
+
 // A Pod2 compares the whole spec with its template.
 func TestAPodWithoutAControllerKeepsItsSpec(t *testing.T) {
 	pods := fatPods()
