@@ -43,8 +43,11 @@ func Published(pod *corev1.Pod) map[string]Address {
 
 // Gated reports whether our scheduling gate keeps the pod from being scheduled
 // (KEP-3521). A gate can only be set on creation: a pod without it never gets it.
-func Gated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool {
+func Gated(pod *corev1.Pod) bool { return GateIndex(pod) >= 0 }
+
+// GateIndex returns the position of our scheduling gate in the list of all, or -1.
+func GateIndex(pod *corev1.Pod) int {
+	return slices.IndexFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool {
 		return g.Name == v1.AddressesGate
 	})
 }

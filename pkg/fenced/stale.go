@@ -3,9 +3,11 @@ package fenced
 import (
 	"errors"
 	"fmt"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // ErrStale is wrapped by errors that mean: the view was old, nothing was done, look
@@ -39,3 +41,13 @@ func OtherUID(err error) bool {
 	}
 	return false
 }
+
+// inapplicable says whether the API server could not apply a JSON patch. It then answers 422
+// Invalid with a fixed message. Objects that it, a policy or a webhook refuses have another
+// one.
+func inapplicable(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return apierrors.IsInvalid(err) && errors.As(err, &status) && status.Status().Message == cannotApply.Status().Message
+}
+
+var cannotApply = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "", 0, false)

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -216,6 +218,35 @@ func (w Writer[T]) patch(ctx context.Context, kind types.PatchType, namespace st
 	}
 	patched, err := w.in(namespace).Patch(ctx, fence.name, kind, text, metav1.PatchOptions{}, subresources...)
 	return patched, Stale(err)
+}
+
+// Operation is one operation of a JSON patch (RFC 6902).
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// Annotate sets an annotation of an object that has annotations.
+func Annotate(key, value string) Operation {
+	return Operation{"add", "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key), value}
+}
+
+// Change applies operations that were derived from one version of an object. It is the
+// cheapest write for the API server, which merges nothing. If an operation cannot be
+// applied, the object has another version, and the error is ErrStale.
+func (w Writer[T]) Change(ctx context.Context, namespace string, fence Fence, operations ...Operation) (T, error) {
+	var none T
+	text, err := json.Marshal(append(slices.Clip(operations), // the last operation on a field counts
+		Operation{"replace", "/metadata/uid", fence.uid}, Operation{"replace", "/metadata/resourceVersion", known(fence.version)}))
+	if err != nil {
+		return none, fmt.Errorf("encode a patch: %w", err)
+	}
+	changed, err := w.in(namespace).Patch(ctx, fence.name, types.JSONPatchType, text, metav1.PatchOptions{})
+	if inapplicable(err) {
+		err = fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return changed, Stale(err)
 }
 
 // Delete deletes an object; it is no error if the object is already gone. With foreground

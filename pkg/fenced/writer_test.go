@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -88,6 +89,12 @@ func TestEveryWriteCarriesItsPrecondition(t *testing.T) {
 				_, err := w.Patch(t.Context(), "default", Incarnation("blue", "uid-of-blue"), nil, nil)
 				return err
 			}},
+		{"change", `application/json-patch+json blue [{"op":"add","path":"/metadata/annotations/a.b~1c~0d","value":"e"},{"op":"remove","path":"/spec/x/0"},` +
+			`{"op":"replace","path":"/metadata/uid","value":"uid-of-blue"},{"op":"replace","path":"/metadata/resourceVersion","value":"7"}]`,
+			func(w Writer[*v1.Network]) error {
+				_, err := w.Change(t.Context(), "default", AsSeen(seen), Annotate("a.b/c~d", "e"), Operation{Op: "remove", Path: "/spec/x/0"})
+				return err
+			}},
 		{"delete", "delete blue uid=uid-of-blue rv=7", func(w Writer[*v1.Network]) error { return w.Delete(t.Context(), "default", AsSeen(seen), nil) }},
 		{"an unknown version", "delete blue uid=uid-of-blue rv=unknown",
 			func(w Writer[*v1.Network]) error {
@@ -111,6 +118,7 @@ func TestWhichAnswersAreStale(t *testing.T) {
 	exists, conflict, gone := apierrors.NewAlreadyExists(resource, "blue"), apierrors.NewConflict(resource, "blue", nil), apierrors.NewNotFound(resource, "blue")
 	other := apierrors.NewInvalid(kind, "blue", field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "x", "field is immutable")})
 	invalid := apierrors.NewInvalid(kind, "blue", field.ErrorList{field.Invalid(field.NewPath("spec", "cidr"), "x", "no CIDR")})
+	inapplicable := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "missing path", 0, false)
 	for _, row := range []struct {
 		verb   string
 		answer error
@@ -118,6 +126,7 @@ func TestWhichAnswersAreStale(t *testing.T) {
 	}{
 		{"create", exists, "stale"}, {"create", conflict, "failed"}, {"create", gone, "failed"},
 		{"patch", conflict, "stale"}, {"patch", gone, "stale"}, {"patch", other, "stale"}, {"patch", invalid, "failed"},
+		{"change", conflict, "stale"}, {"change", gone, "stale"}, {"change", inapplicable, "stale"}, {"change", invalid, "failed"},
 		{"delete", conflict, "stale"}, {"delete", gone, "done"}, {"delete", apierrors.NewForbidden(resource, "blue", nil), "failed"},
 	} {
 		w, _ := writer(row.answer)
@@ -127,6 +136,8 @@ func TestWhichAnswersAreStale(t *testing.T) {
 			_, err = w.Create(t.Context(), network())
 		case "patch":
 			_, err = w.Patch(t.Context(), "default", AsSeen(network()), nil, nil)
+		case "change":
+			_, err = w.Change(t.Context(), "default", AsSeen(network()), Operation{Op: "remove", Path: "/spec/x/0"})
 		case "delete":
 			err = w.Delete(t.Context(), "default", AsSeen(network()), nil)
 		}
@@ -190,6 +201,10 @@ func TestNoWriteEvadesItsPrecondition(t *testing.T) {
 			_, err := w.Patch(t.Context(), "default", AsSeen(network()), Fields{"uid": "other", "resourceVersion": nil}, nil)
 			return err
 		}, `application/strategic-merge-patch+json blue {"metadata":{"resourceVersion":"7","uid":"uid-of-blue"}}`},
+		{"an operation on the precondition", func(w Writer[*v1.Network]) error {
+			_, err := w.Change(t.Context(), "default", Incarnation("blue", "uid-of-blue"), Operation{Op: "remove", Path: "/metadata/uid"})
+			return err
+		}, `application/json-patch+json blue [{"op":"remove","path":"/metadata/uid"},{"op":"replace","path":"/metadata/uid","value":"uid-of-blue"},{"op":"replace","path":"/metadata/resourceVersion","value":"unknown"}]`},
 		{"an update of an object without UID and version", func(w Writer[*v1.Network]) error {
 			_, err := w.Update(t.Context(), bare, wanted)
 			return err

@@ -33,8 +33,13 @@ func (w *world) onNewerServer() (wrote, lost *[]string) {
 		}
 		next := c.Body
 		if c.Method == http.MethodPatch {
-			var err error
-			if next, err = jsonpatch.MergePatch(apiserver.MustJSON(is), c.Body); err != nil {
+			operations, err := jsonpatch.DecodePatch(c.Body)
+			if next = apiserver.MustJSON(is); err == nil {
+				next, err = operations.Apply(next)
+			} else {
+				next, err = jsonpatch.MergePatch(next, c.Body)
+			}
+			if err != nil {
 				w.t.Fatal(err)
 			}
 		}
@@ -86,6 +91,7 @@ func TestWritesKeepFieldsThatOurTypesLack(t *testing.T) {
 		{"networks/blue", []runtime.Object{newNetwork("blue going")}, blue},
 		{"network-attachment-definitions/blue", []runtime.Object{newNetwork("blue told"), newDefinition("blue")}, Key{KindMultus, ns, "blue"}},
 		{"addressblocks/blue-10.1.0.0", []runtime.Object{newNetwork("blue"), newBlock("blue"), newPod("a gated on=blue")}, blue},
+		{"pods/a", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue")}, Key{KindPod, ns, "a"}},
 		{"pod2s/web/status", []runtime.Object{newPod2("web", 0)}, web},
 		{"pod2s/web", []runtime.Object{newPod2("web", 1), replica("web-0 phase=Failed")}, web},
 		{"controllerrevisions/web-orphan", []runtime.Object{old, orphan}, web},

@@ -63,21 +63,20 @@ func (r *podKind) apply(ctx context.Context, key Key, state network.PodState, pl
 }
 
 // publish writes the addresses into the pod and lifts our gate, in one write that carries
-// its UID and resourceVersion. It keeps the gates of other controllers: the patch names
-// our gate and does not rewrite the list.
+// its UID and resourceVersion. It keeps the gates of other controllers.
 func (r *podKind) publish(ctx context.Context, key Key, pod *corev1.Pod, p *network.Publication) error {
 	for _, n := range p.Confirm {
 		if err := r.live.confirmSame(ctx, key, n); err != nil {
 			return err
 		}
 	}
-	annotations := map[string]string{v1.AddressesAnnotation: p.Addresses, v1.MultusAnnotation: p.Multus.Networks}
+	// A gated pod that requests addresses has annotations.
+	changes := []fenced.Operation{fenced.Annotate(v1.AddressesAnnotation, p.Addresses), fenced.Annotate(v1.MultusAnnotation, p.Multus.Networks)}
 	if p.Multus.DefaultNetwork != "" {
-		annotations[v1.MultusDefaultAnnotation] = p.Multus.DefaultNetwork
+		changes = append(changes, fenced.Annotate(v1.MultusDefaultAnnotation, p.Multus.DefaultNetwork))
 	}
-	gates := []map[string]string{{"$patch": "delete", "name": v1.AddressesGate}}
-	_, err := r.writePods.patch(ctx, key, fenced.AsSeen(pod), "publish "+p.Addresses,
-		fenced.Fields{"annotations": annotations}, fenced.Fields{"spec": fenced.Fields{"schedulingGates": gates}})
+	changes = append(changes, fenced.Operation{Op: "remove", Path: fmt.Sprintf("/spec/schedulingGates/%d", attachment.GateIndex(pod))})
+	err := r.writePods.change(ctx, key, fenced.AsSeen(pod), "publish "+p.Addresses, changes...)
 	if err == nil {
 		publishDuration.Observe(r.sinceCreation(pod).Seconds())
 	}

@@ -26,6 +26,43 @@ func TestConditionOfAPodThatWaited(t *testing.T) {
 	same(t, fmt.Sprintf("%s %s %q", c.Status, c.Reason, c.Message), `True Published ""`)
 }
 
+// Another controller has a gate of its own, which it lifts itself.
+func TestPublicationLiftsOneGate(t *testing.T) {
+	const other = "example.com/quota"
+	for _, row := range []struct {
+		name    string
+		was, is []string // gates in the view, and on the API server
+		want    string
+	}{
+		{"the first", []string{v1.AddressesGate, other}, []string{v1.AddressesGate, other}, other},
+		{"the last", []string{other, v1.AddressesGate}, []string{other, v1.AddressesGate}, other},
+		{"the view is old", []string{other, v1.AddressesGate}, []string{v1.AddressesGate}, "stale"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			gated := func(names []string) *corev1.Pod {
+				pod := newPod("a on=blue")
+				for _, name := range names {
+					pod.Spec.SchedulingGates = append(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: name})
+				}
+				return pod
+			}
+			w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), gated(row.was))
+			if len(row.is) < len(row.was) {
+				w.change(gated(row.is))
+			}
+			_, err := w.sync(KindPod, "a")
+			got := "stale"
+			if !errors.Is(err, ErrStale) {
+				got = ""
+				for _, gate := range podOf(w, "a").Spec.SchedulingGates {
+					got += gate.Name
+				}
+			}
+			same(t, got, row.want)
+		})
+	}
+}
+
 // A pod that a former Network bound too is published only if the view of the Network is not
 // older than that AddressBlock.
 func TestPublishBesideAFormerNetwork(t *testing.T) {

@@ -75,13 +75,23 @@ func (w writer[T]) updateStatus(ctx context.Context, key Key, seen, wanted T) (T
 // patch writes the named fields and no others.
 func (w writer[T]) patch(ctx context.Context, key Key, fence fenced.Fence, why string, metadata, rest fenced.Fields, subresources ...string) (T, error) {
 	patched, err := w.api.Patch(ctx, key.Namespace, fence, metadata, rest, subresources...)
+	return patched, w.patched(ctx, key, fence, why, patched, err)
+}
+
+// change applies operations that were derived from the version of the fence.
+func (w writer[T]) change(ctx context.Context, key Key, fence fenced.Fence, why string, operations ...fenced.Operation) error {
+	changed, err := w.api.Change(ctx, key.Namespace, fence, operations...)
+	return w.patched(ctx, key, fence, why, changed, err)
+}
+
+func (w writer[T]) patched(ctx context.Context, key Key, fence fenced.Fence, why string, answer T, err error) error {
 	if err != nil {
 		w.missed(key.Namespace, fence, err)
-		return patched, w.failed("patch", key.Namespace, fence.Name(), why, err)
+		return w.failed("patch", key.Namespace, fence.Name(), why, err)
 	}
-	w.wrote(key, patched)
+	w.wrote(key, answer)
 	klog.FromContext(ctx).Info("Patched "+w.noun, "name", fence.Name(), "reason", why)
-	return patched, nil
+	return nil
 }
 
 // delete deletes an object that is unchanged since it was read, or is already gone.

@@ -126,6 +126,22 @@ func TestMutation(t *testing.T) {
 	}
 }
 
+// A JSON patch that cannot be applied is refused before anything else is checked.
+func TestJSONPatch(t *testing.T) {
+	for body, want := range map[string]string{
+		`[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`:                                                          "ok",
+		`[{"op":"replace","path":"/metadata/resourceVersion","value":"77"}]`:                                                  "409 Conflict",
+		`[{"op":"replace","path":"/metadata/resourceVersion","value":"77"},{"op":"remove","path":"/spec/schedulingGates/0"}]`: "422 Invalid",
+	} {
+		s := NewServer()
+		mustCreatePod(t, s)
+		_, err := podsOf(s, Namespace).Patch(t.Context(), "a", types.JSONPatchType, []byte(body), metav1.PatchOptions{})
+		if got := answerTo(err, false); got != want {
+			t.Errorf("%s: got %s, want %s", body, got, want)
+		}
+	}
+}
+
 // On an update, preconditions are checked before policies: an update from an old view is a
 // conflict, as in a cluster.
 func TestPoliciesComeAfterPreconditions(t *testing.T) {

@@ -125,11 +125,11 @@ func (c *Call) Preconditions() (uid, version string, err error) {
 		}
 		return uid, version, err
 	}
-	var body metav1.PartialObjectMetadata
-	if err := json.Unmarshal(c.Body, &body); err != nil {
+	meta, err := PatchMetadata(c.Body)
+	if err != nil {
 		return "", "", apierrors.NewBadRequest(err.Error())
 	}
-	return string(body.UID), body.ResourceVersion, nil
+	return string(meta.UID), meta.ResourceVersion, nil
 }
 
 func ptrTo[T any](v T) *T { return &v }

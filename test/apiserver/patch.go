@@ -1,10 +1,14 @@
 package apiserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
@@ -14,6 +18,10 @@ func Patched(contentType string, r *Resource, object, patch []byte) (Object, err
 	var text []byte
 	var err error
 	switch {
+	case contentType == string(types.JSONPatchType):
+		if text, err = applied(object, patch); err != nil {
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		}
 	case contentType == string(types.MergePatchType):
 		text, err = merge(object, patch)
 	case contentType == string(types.StrategicMergePatchType) && !r.custom:
@@ -29,6 +37,41 @@ func Patched(contentType string, r *Resource, object, patch []byte) (Object, err
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return next, nil
+}
+
+// PatchMetadata returns the metadata that a merge patch names, or the UID and the
+// resourceVersion that a JSON patch sets.
+func PatchMetadata(patch []byte) (metav1.ObjectMeta, error) {
+	if !bytes.HasPrefix(patch, []byte("[")) {
+		var body metav1.PartialObjectMetadata
+		err := json.Unmarshal(patch, &body)
+		return body.ObjectMeta, err
+	}
+	var operations []struct {
+		Path  string
+		Value any
+	}
+	var meta metav1.ObjectMeta
+	err := json.Unmarshal(patch, &operations)
+	for _, o := range operations {
+		text, _ := o.Value.(string)
+		switch o.Path {
+		case "/metadata/uid":
+			meta.UID = types.UID(text)
+		case "/metadata/resourceVersion":
+			meta.ResourceVersion = text
+		}
+	}
+	return meta, err
+}
+
+// applied implements RFC 6902.
+func applied(object, patch []byte) ([]byte, error) {
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, err
+	}
+	return operations.Apply(object)
 }
 
 // merge implements RFC 7386.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // call is one call of the API.
@@ -38,13 +41,11 @@ func (c *call) read() {
 		return
 	}
 	if c.verb == "patch" {
-		var head struct {
-			Metadata struct{ UID, ResourceVersion string }
-		}
-		if err := json.Unmarshal(c.body, &head); err != nil {
+		meta, err := apiserver.PatchMetadata(c.body)
+		if err != nil {
 			panic(err)
 		}
-		c.bodyUID, c.bodyVersion = head.Metadata.UID, head.Metadata.ResourceVersion
+		c.bodyUID, c.bodyVersion = string(meta.UID), meta.ResourceVersion
 		return
 	}
 	c.value = decoded(c.kind, c.body)
@@ -133,6 +134,8 @@ func (f failure) as(c call) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: c.kind.String()}, c.name, field.ErrorList{field.Invalid(path, c.uid, "field is immutable")})
 	case invalid:
 		return apierrors.NewInvalid(schema.GroupKind{Kind: c.kind.String()}, c.name, nil)
+	case inapplicable:
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "", 0, false)
 	case timeout:
 		return apierrors.NewTimeoutError("the answer is lost", 1)
 	}

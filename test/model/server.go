@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/test/apiserver"
@@ -75,7 +74,9 @@ func failureOf(err error) failure {
 	switch {
 	case apierrors.IsConflict(err):
 		return conflict
-	case apierrors.IsInvalid(err) && errors.As(err, &status) && status.Status().Details.Causes[0].Field == "metadata.uid":
+	case apierrors.IsInvalid(err) && errors.As(err, &status) && len(status.Status().Details.Causes) == 0:
+		return inapplicable
+	case apierrors.IsInvalid(err) && status.Status().Details.Causes[0].Field == "metadata.uid":
 		return otherUID
 	case apierrors.IsInvalid(err):
 		return invalid
@@ -181,7 +182,7 @@ func (m *machine) patched(s *state, old *object, c *call) answer {
 	}
 	body, err := apiserver.Patched(string(c.patch), r, encoded(old.value), c.body)
 	if err != nil {
-		panic(err)
+		return answer{err: failureOf(err)}
 	}
 	next, err := r.Updated(sub, old.value, body, false, func(apiserver.Object) {})
 	if err != nil {
@@ -215,7 +216,7 @@ func (c *call) trace() string {
 	if c.kind == Blocks && c.verb == "create" {
 		return text + " " + blockText(decoded(Blocks, c.body).(*v1.AddressBlock))
 	}
-	if c.patch != "" && c.patch != types.JSONPatchType {
+	if c.patch != "" {
 		return text + " " + strings.ReplaceAll(string(bytes.TrimSpace(c.body)), `\"`, `'`)
 	}
 	return text

@@ -103,12 +103,13 @@ const (
 	conflict
 	alreadyExists
 	otherUID
+	inapplicable
 	invalid
 	timeout
 )
 
 func (f failure) String() string {
-	return [...]string{"", "NotFound", "Conflict", "AlreadyExists", "Invalid (another UID)", "Invalid", "Timeout"}[f]
+	return [...]string{"", "NotFound", "Conflict", "AlreadyExists", "Invalid (another UID)", "Invalid (patch)", "Invalid", "Timeout"}[f]
 }
 
 // memory is Memory with its numbers extracted.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 
@@ -154,12 +153,12 @@ func (s *Cluster) behind(st *step) (l lag) {
 		}
 		name, refs = obj.GetName(), obj.GetOwnerReferences()
 	case http.MethodPatch:
-		var body metav1.PartialObjectMetadata
-		if err := json.Unmarshal(c.Body, &body); err != nil {
+		meta, err := apiserver.PatchMetadata(c.Body)
+		if err != nil {
 			return l
 		}
-		refs = body.OwnerReferences
-		fenced = body.UID != "" && body.ResourceVersion != ""
+		refs = meta.OwnerReferences
+		fenced = meta.UID != "" && meta.ResourceVersion != ""
 	}
 	had := map[types.UID]bool{}
 	if stored := s.Get(c.Resource, c.Namespace, name); stored != nil {
