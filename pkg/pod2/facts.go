@@ -2,7 +2,6 @@ package pod2
 
 import (
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,12 +25,11 @@ type fact struct {
 	over        bool
 	gated       bool // by our scheduling gate
 	ready       bool
-	since       time.Time // if it is ready
 	// labelled is true if the labels are those of a replica, except pod2 and hash.
 	labelled   bool
-	pod2, hash string // labels
-	request    string // annotation v1.Pod2RequestAnnotation
-	given      string // annotation v1.Pod2LabelsAnnotation
+	since      *metav1.Time // if it is ready
+	pod2, hash string       // labels
+	request    string       // annotation v1.Pod2RequestAnnotation
 }
 
 // Of returns the facts of pods, in their order, see plan.Again.
@@ -44,17 +42,17 @@ func factOf(pod *corev1.Pod) *fact {
 	f := &fact{
 		pod: pod, record: recordedInPlace(pod), terminating: pod.DeletionTimestamp != nil, over: attachment.Over(pod), gated: attachment.Gated(pod),
 		pod2: pod.Labels[v1.Pod2Label], hash: pod.Labels[v1.PodTemplateHashLabel],
-		request: pod.Annotations[v1.Pod2RequestAnnotation], given: pod.Annotations[v1.Pod2LabelsAnnotation],
+		request: pod.Annotations[v1.Pod2RequestAnnotation],
 	}
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		f.controller = &ref.UID
 	}
 	if c := attachment.Condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && f.record.restarting(pod) == "" {
-		f.ready, f.since = true, c.LastTransitionTime.Time
+		f.ready, f.since = true, &c.LastTransitionTime
 		for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 			for i := range statuses { // a quick restart need not show in the condition
-				if running := statuses[i].State.Running; running != nil && running.StartedAt.After(f.since) {
-					f.since = running.StartedAt.Time
+				if running := statuses[i].State.Running; running != nil && running.StartedAt.After(f.since.Time) {
+					f.since = &running.StartedAt
 				}
 			}
 		}

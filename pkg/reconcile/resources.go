@@ -62,6 +62,7 @@ type wake struct {
 // newRows returns the table of all watched resources: their indexes, and the keys that
 // they wake.
 func newRows(s *shared, n *networkKind, a *addressSliceKind, h *historyKind, i Informers) []row {
+	siblings := newSiblings()
 	rows := []row{
 		{networksResource, i.Networks.Informer(), cache.Indexers{byWire: index(wire)}, nil, []wake{
 			{keys: waking(s.wokenByNetwork)}, {keys: waking(s.cronTabsOn)}, itself[*v1.Network](KindMultus), {keys: waking(s.othersOnWire), same: sameSpec},
@@ -74,7 +75,7 @@ func newRows(s *shared, n *networkKind, a *addressSliceKind, h *historyKind, i I
 		}, false},
 		{podsResource, i.Pods.Informer(), cache.Indexers{
 			byNetwork: index(networksOfPod), byWaiting: index(networksWaitedFor), byPod2: index(pod2sOfPod), byCronTab: index(cronTabOf[*corev1.Pod]), byNode: index(nodeOfPod), bySidecar: index(sidecarsOfPod),
-		}, newSiblings().slim, []wake{
+		}, siblings.slim, []wake{
 			{keys: n.podChanged, patience: s.podPatience}, {keys: waking(dnsOfPod), same: sameNames}, {keys: waking(labelledCronTab[*corev1.Pod])}, {keys: waking(func(p *corev1.Pod) []Key { return keysOf(KindSidecar, sidecarsOfPod(p)) }), same: countedAlike},
 		}, false},
 		{statefulSetsResource, i.StatefulSets.Informer(), nil, SlimStatefulSet, []wake{{keys: waking(wokenByStatefulSet)}}, false},
@@ -93,7 +94,7 @@ func newRows(s *shared, n *networkKind, a *addressSliceKind, h *historyKind, i I
 		{servicesResource, i.Services.Informer(), cache.Indexers{byPod2: index(labelledPod2[*corev1.Service])}, nil, []wake{
 			{keys: waking(wakingPod2(KindDNS, labelledPod2[*corev1.Service]))},
 		}, false},
-		{slicesResource, i.EndpointSlices.Informer(), cache.Indexers{byPod2: index(labelledPod2[*discoveryv1.EndpointSlice])}, shareEndpoints, []wake{
+		{slicesResource, i.EndpointSlices.Informer(), cache.Indexers{byPod2: index(labelledPod2[*discoveryv1.EndpointSlice])}, siblings.endpoints, []wake{
 			{keys: waking(wakingPod2(KindDNS, labelledPod2[*discoveryv1.EndpointSlice]))},
 		}, false},
 		{sidecarsResource, i.Sidecars.Informer(), nil, nil, []wake{{keys: waking(s.wokenBySidecar)}}, false},

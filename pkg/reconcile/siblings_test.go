@@ -37,7 +37,7 @@ func TestEndpointsThatShareMemoryStayTheSame(t *testing.T) {
 	}
 	slice := &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{endpoint("10.1.0.2", true), endpoint("10.1.0.3", true), endpoint("10.1.0.4", false), {}}}
 	want := slice.DeepCopy()
-	got, err := shareEndpoints(slice)
+	got, err := newSiblings().endpoints(slice)
 	if err != nil || !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

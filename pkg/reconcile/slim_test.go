@@ -172,7 +172,7 @@ func TestSlimStatefulSetGivesTheSameOwner(t *testing.T) {
 	}
 }
 
-// Only publication reads what the pod requests from Multus, and it ends with the gate.
+// Only publication reads the annotations of Multus, and it ends with the gate.
 func TestThePublishedRequestToMultusIsNotKept(t *testing.T) {
 	for text, kept := range map[string]bool{"web-0 of=Pod2/web on=blue gated": true, "web-0 of=Pod2/web on=blue published=blue:10.1.0.2": false} {
 		pod := newPod(text)
