@@ -20,8 +20,8 @@ import (
 // pod is in memory as an object, as a request and as an answer.
 const inFlight = 4 << 20
 
-// createsFor is how long one sync begins to create pods. Then it writes the status, and the
-// events of the new pods begin the next sync, which creates more.
+// createsFor is how long one sync creates pods. Then it writes the status, and the events of
+// the new pods begin the next sync, which creates more.
 const createsFor = 500 * time.Millisecond
 
 // createPods creates pods in batches of 1, 2, 4, ... A reason to refuse one pod (a quota,
@@ -46,13 +46,15 @@ func (r *pod2Kind) createPods(ctx context.Context, key Key, creations []pod2.Cre
 			}
 			creations = creations[1:]
 		}
+		batchBegan := r.clock.Now()
 		created, err := forEachUntil(ctx, most, batch, afterRefusals(), func(ctx context.Context, c pod2.Creation) error { return r.createReplica(ctx, key, c) })
 		done = append(done, created...)
 		for _, c := range created {
 			inARow[c.NeedsClaims] = 0
 		}
 		if err == nil {
-			size = min(2*size, most) // the time is checked between batches
+			now := r.clock.Now()
+			size = min(2*size, most, creatable(len(batch), now.Sub(batchBegan), createsFor-now.Sub(began)))
 			continue
 		}
 		if errs = append(errs, err); isNoRefusal(err) {
@@ -66,6 +68,12 @@ func (r *pod2Kind) createPods(ctx context.Context, key Key, creations []pod2.Cre
 		}
 	}
 	return done, errors.Join(errs...)
+}
+
+// creatable returns how many pods can be created in the time left, at least one, after a batch
+// took a while.
+func creatable(batch int, took, left time.Duration) int {
+	return max(1, int(int64(batch)*int64(left)/max(1, int64(took))))
 }
 
 func isNoRefusal(err error) bool {
