@@ -36,7 +36,7 @@ func (b *bench) measureAll(ctx context.Context) {
 		for _, n := range b.sizes {
 			for i := range all {
 				c := all[turn(i, round, len(all))]
-				if c.kruise() && round >= b.RoundsOfOthers() {
+				if (c.kruise() || c.name == statefulSet) && round >= b.RoundsOfOthers() {
 					continue
 				}
 				b.keep(b.lap(ctx, c, n, func(l *lap) {
@@ -80,7 +80,7 @@ func (b *bench) measureAll(ctx context.Context) {
 	}
 }
 
-// RoundsOfOthers is the number of rounds of other projects, and of all allocators. Fewer save time, and no target needs them.
+// RoundsOfOthers is the number of rounds of other projects, of StatefulSet, and of all allocators. Fewer save time, and no target needs them.
 func (o options) RoundsOfOthers() int {
 	if o.Full {
 		return o.Rounds

@@ -41,7 +41,7 @@ type options struct {
 }
 
 func main() {
-	o := options{Rounds: 3, Addresses: 100, Deletions: 30, Idle: 20 * time.Second}
+	o := options{Rounds: 3, Addresses: 80, Deletions: 30, Idle: 20 * time.Second}
 	flag.StringVar(&o.root, "root", ".", "the checkout, with bin/ built")
 	flag.StringVar(&o.out, "out", "docs", "directory for performance.md and performance/*.svg")
 	flag.StringVar(&o.benchmarks, "benchmarks", "", "a file with the output of go test -bench")

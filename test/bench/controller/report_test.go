@@ -70,6 +70,7 @@ func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
 		}
 		r.Add(float64(i+1), c.name, 100, "created", "writes")
 		r.Add(float64(i), c.name, 100, "created", "protocol")
+		r.Add(float64(5*i), c.name, 100, "created", "slices")
 		r.Add(float64(3*(i+1)), c.name, 100, "updated", "writes")
 		r.Add(float64(i+1), c.name, 100, "replaced, ms")
 	}
@@ -84,7 +85,7 @@ Pod2 on one Network: all Ready, relative to Deployment: 32 (6)
 Pod2 on one Network: all Ready, relative to the raw client with the same two writes: 64 (12)
 Pod2 on one Network: all gone, relative to Deployment: 32 (5.3)
 Pod2 on one Network: writes of pods and AddressBlocks for each pod created: 7 (0)
-Pod2 on one Network: all other writes for each pod created: 1 (0)
+Pod2 on one Network: writes of AddressSlices for each pod created: 35 (0)
 Pod2: replacement p99, relative to the ReplicaSet controller: 2.333 (0)
 Pod2 on one Network: replacement p99, relative to the ReplicaSet controller: 2.667 (0)
 Pod2: API writes for each pod updated in place: 21 (0)

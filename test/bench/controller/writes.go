@@ -79,11 +79,13 @@ func (l *lap) addWrites(writes measure.Writes, what string) {
 		all += made
 	}
 	l.Add(float64(all)/float64(l.n), what, "writes")
-	// The protocol of addresses writes pods and AddressBlocks. Status, names and slices are extra.
-	protocol := writes.Sum(func(w measure.Write) bool {
-		return slices.Contains(users, w.User) && (w.Resource == "pods" || w.Resource == "addressblocks")
-	})
-	l.Add(float64(protocol)/float64(l.n), what, "protocol")
+	// The protocol of addresses writes pods and AddressBlocks. Slices, status and names are extra.
+	for part, resources := range map[string][]string{"protocol": {"pods", "addressblocks"}, "slices": {"addressslices"}} {
+		made := writes.Sum(func(w measure.Write) bool {
+			return slices.Contains(users, w.User) && slices.Contains(resources, w.Resource)
+		})
+		l.Add(float64(made)/float64(l.n), what, part)
+	}
 }
 
 // quiet is longer than the Pod2 controller waits with writes of a status and of names.
