@@ -117,10 +117,9 @@ func (w Writer[T]) DryRun(ctx context.Context, obj T) (T, error) {
 // a PUT would delete them.
 //
 // A list is replaced as a whole if any element changes. So unknown fields are lost inside
-// the elements of a changed list: the entries of an AddressBlock, the conditions of a
-// status, the containers of a CronJob, the endpoints of an EndpointSlice. We write every
-// element of these lists ourselves. If such an element gets a new field, the controller
-// must know it before anyone writes it.
+// the elements of a changed list: the conditions of a status, the containers of a CronJob,
+// the endpoints of an EndpointSlice. We write every element of these lists ourselves. If
+// such an element gets a new field, the controller must know it before anyone writes it.
 func (w Writer[T]) Update(ctx context.Context, seen, wanted T) (T, error) {
 	var none T
 	bare := seen.DeepCopyObject().(T)
@@ -228,8 +227,14 @@ type Operation struct {
 }
 
 // Annotate sets an annotation of an object that has annotations.
-func Annotate(key, value string) Operation {
-	return Operation{"add", "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key), value}
+func Annotate(key, value string) Operation { return Operation{"add", annotation(key), value} }
+
+// Unannotate removes an annotation.
+func Unannotate(key string) Operation { return Operation{"remove", annotation(key), nil} }
+
+// annotation is the JSON pointer (RFC 6901) of an annotation.
+func annotation(key string) string {
+	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
 // Change applies operations that were derived from one version of an object. It is the

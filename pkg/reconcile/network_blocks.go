@@ -64,12 +64,12 @@ func (r *networkKind) writeBlock(ctx context.Context, key Key, state network.Sta
 			return err
 		}
 	}
-	block := w.Block
+	seen, wanted := w.Block, w.Block
 	switch w.Verb {
 	case network.Delete:
-		return r.writeBlocks.delete(ctx, key, plan.Delete(block, summary(w.Changes)))
+		return r.writeBlocks.delete(ctx, key, plan.Delete(w.Block, summary(w.Changes)))
 	case network.Create:
-		empty := block.DeepCopy()
+		empty := w.Block.DeepCopy()
 		empty.Spec.Entries = []v1.AddressEntry{}
 		created, err := r.writeBlocks.create(ctx, key, empty, "")
 		if err != nil {
@@ -78,24 +78,12 @@ func (r *networkKind) writeBlock(ctx context.Context, key Key, state network.Sta
 		if err := r.live.confirmNetwork(ctx, key, state.Network); err != nil {
 			return err
 		}
-		entries := block.Spec.Entries
-		block = created.DeepCopy()
-		block.Spec.Entries = entries
+		seen, wanted = created, created.DeepCopy()
+		wanted.Spec.Entries = w.Block.Spec.Entries
+	case network.Update:
+		seen = state.Blocks[slices.IndexFunc(state.Blocks, func(b *v1.AddressBlock) bool { return b.Name == w.Block.Name })]
 	}
-	return r.writeEntries(ctx, key, block, summary(w.Changes))
-}
-
-// writeEntries writes all changes of an AddressBlock that exists. Comparing 256 entries
-// would cost ten times as much as encoding them.
-func (r *networkKind) writeEntries(ctx context.Context, key Key, block *v1.AddressBlock, changes string) error {
-	var inherited any // null removes it
-	if at, ok := block.Annotations[v1.InheritedAnnotation]; ok {
-		inherited = at
-	}
-	_, err := r.writeBlocks.patch(ctx, key, fenced.AsSeen(block), changes,
-		fenced.Fields{"finalizers": block.Finalizers, "ownerReferences": block.OwnerReferences, "annotations": fenced.Fields{v1.InheritedAnnotation: inherited}},
-		fenced.Fields{"spec": fenced.Fields{"networkUID": block.Spec.NetworkUID, "sealed": block.Spec.Sealed, "entries": block.Spec.Entries}})
-	return err
+	return r.writeBlocks.change(ctx, key, fenced.AsSeen(seen), summary(w.Changes), blockChanges(seen, wanted)...)
 }
 
 // tellPod explains to the user of a pod why it waits.
