@@ -1,11 +1,15 @@
 package attachment
 
 import (
+	"encoding/json"
 	"maps"
+	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/pod2/pod2/pkg/ipam"
+	"github.com/pod2/pod2/test/chance"
 )
 
 func bound(prefix, gateway string) Address {
@@ -44,6 +48,35 @@ func TestFormatAddresses(t *testing.T) {
 				t.Errorf("%s reads back as %v, %v", text, back, err)
 			}
 		})
+	}
+}
+
+// Both ways to read the annotation give the same addresses.
+func TestFormattedAddressesReadAsJSON(t *testing.T) {
+	formatted := 0
+	chance.ForSeeds(t, 20_000, func(t *testing.T, dice *rand.Rand) {
+		addresses := map[string]Address{}
+		for range dice.IntN(4) {
+			addresses[chance.Pick(dice, "blue", "green", `a"b`, `a\b`, "é", "<", "")] = bound(
+				chance.Pick(dice, "10.0.0.2/24", "fd00::2/64", "::ffff:10.0.0.2/120"), chance.Pick(dice, "", "10.0.0.1", "fe80::1%eth0"))
+		}
+		text := []byte(FormatAddresses(addresses))
+		for range dice.IntN(3) { // the text of another program
+			at := dice.IntN(len(text))
+			text = slices.Replace(text, at, at+dice.IntN(2), []byte(chance.Pick(dice, "", `"`, ",", "{", "}", " ", `\`, "\x00", "0"))...)
+		}
+		got, ok := parseFormatted(string(text))
+		if !ok {
+			return
+		}
+		formatted++
+		var want map[string]Address
+		if err := json.Unmarshal(text, &want); err != nil || !maps.Equal(got, want) {
+			t.Errorf("%s reads as %v, want %v, %v", text, got, want, err)
+		}
+	})
+	if formatted < 300 {
+		t.Errorf("%d texts are formatted: too few to prove anything", formatted)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/lru"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -27,31 +26,20 @@ func Requests(pod *corev1.Pod) ([]Request, error) {
 }
 
 // Published returns the addresses in the pod's annotation, by Network; nil if there are
-// none. Do not change the result, because others get it too. An unreadable annotation
-// counts as none. The controller writes it once and whole, so another client has changed
-// it since. The AddressBlock, not the annotation, says which pod holds an address.
+// none. An unreadable annotation counts as none. The controller writes it once and whole,
+// so another client has changed it since. The AddressBlock, not the annotation, says
+// which pod holds an address.
 func Published(pod *corev1.Pod) map[string]Address {
 	annotation := pod.Annotations[v1.AddressesAnnotation]
 	if annotation == "" { // most events of a new pod come before its addresses
 		return nil
 	}
-	if known, ok := parsed.Get(annotation); ok {
-		return known.(map[string]Address)
-	}
 	addresses, err := ParseAddresses(annotation)
 	if err != nil {
-		addresses = nil
+		return nil
 	}
-	parsed.Add(annotation, addresses)
 	return addresses
 }
-
-// parsed has the addresses in the last annotations that Published read. All versions of a pod
-// have the same annotation, and the controller reads it dozens of times while the pod starts.
-var parsed = lru.New(parsedAnnotations)
-
-// parsedAnnotations is enough for the pods that start at once.
-const parsedAnnotations = 128
 
 // Gated reports whether our scheduling gate keeps the pod from being scheduled
 // (KEP-3521). A gate can only be set on creation: a pod without it never gets it.
