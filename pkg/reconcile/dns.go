@@ -30,10 +30,6 @@ type dnsKind struct {
 // second instead of a hundred times. A single change is written at once.
 const namesEvery = time.Second
 
-// slicesAtOnce is how many EndpointSlices a sync writes at once. A full one costs the API server as
-// much as several pods, and pods that wait for their creation or addresses need it more.
-const slicesAtOnce = 1
-
 func newDNSKind(s *shared, over *confirmedOver, names *findings[pod2.Names]) *dnsKind {
 	return &dnsKind{s, over, names, newPodFacts[dns.Facts](), newThrottle(s.clock, namesEvery)}
 }
@@ -139,14 +135,14 @@ func (r *dnsKind) changeService(ctx context.Context, key Key, w dns.ServiceWrite
 			return dns.ReasonFailedUpdate, err
 		}
 	}
-	_, err = forEachUntil(ctx, slicesAtOnce, w.CreateSlices, afterRefusals(), func(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
+	_, err = forEach(ctx, w.CreateSlices, func(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
 		_, err := r.writeSlices.create(ctx, key, slice, "")
 		return err
 	})
 	if err != nil {
 		return dns.ReasonFailedCreate, err
 	}
-	_, err = forEachUntil(ctx, slicesAtOnce, w.UpdateSlices, afterRefusals(), func(ctx context.Context, u plan.Update[*discoveryv1.EndpointSlice]) error {
+	_, err = forEach(ctx, w.UpdateSlices, func(ctx context.Context, u plan.Update[*discoveryv1.EndpointSlice]) error {
 		_, err := r.writeSlices.update(ctx, key, u.Was, u.Object, u.Reason)
 		return err
 	})
