@@ -24,6 +24,10 @@ const inFlight = 4 << 20
 // the new pods begin the next sync, which creates more.
 const createsFor = 500 * time.Millisecond
 
+// fewCreates is how many pods of a batch take no longer than one. A larger batch is as large as the
+// rest of the time allows.
+const fewCreates = 16
+
 // createPods creates pods in batches of 1, 2, 4, ... A reason to refuse one pod (a quota,
 // an invalid template) usually affects all, and should cause only a few refusals. Pods
 // that need a PVC are counted separately from those that have theirs. A sync after a
@@ -54,7 +58,9 @@ func (r *pod2Kind) createPods(ctx context.Context, key Key, creations []pod2.Cre
 		}
 		if err == nil {
 			now := r.clock.Now()
-			size = min(2*size, most, creatable(len(batch), now.Sub(batchBegan), createsFor-now.Sub(began)))
+			if size = min(2*size, most); size > fewCreates {
+				size = max(fewCreates, min(size, creatable(len(batch), now.Sub(batchBegan), createsFor-now.Sub(began))))
+			}
 			continue
 		}
 		if errs = append(errs, err); isNoRefusal(err) {
@@ -70,10 +76,9 @@ func (r *pod2Kind) createPods(ctx context.Context, key Key, creations []pod2.Cre
 	return done, errors.Join(errs...)
 }
 
-// creatable returns how many pods can be created in the time left, at least one, after a batch
-// took a while.
+// creatable returns how many pods can be created in the time left, after a batch took a while.
 func creatable(batch int, took, left time.Duration) int {
-	return max(1, int(int64(batch)*int64(left)/max(1, int64(took))))
+	return int(int64(batch) * int64(left) / max(1, int64(took)))
 }
 
 func isNoRefusal(err error) bool {
