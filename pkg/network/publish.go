@@ -138,8 +138,8 @@ func Publish(s PodState) PodPlan {
 	return s.publish(requests)
 }
 
-// Served says whether Publish decides nothing about a pod for any Networks: the pod has the
-// addresses that it asks for.
+// Served says whether Publish decides nothing about a pod for any Networks, as after most
+// events: the pod publishes the addresses that it asks for, or asks for none.
 func Served(pod *corev1.Pod) bool {
 	return !attachment.Gated(pod) && boundCondition(pod) == nil && Publish(PodState{Pod: pod}).Empty()
 }

@@ -259,7 +259,7 @@ func TestEndpointsKeys(t *testing.T) {
 	}{
 		{"Service with the label", &corev1.Service{ObjectMeta: label}, "DNS web"},
 		{"slice with the label", &discoveryv1.EndpointSlice{ObjectMeta: label}, "DNS web"},
-		{"pod that publishes", newPod(named0), "AddressSlice blue, DNS web, Network blue, Pod2 web"},
+		{"pod that publishes", newPod(named0), "AddressSlice blue, DNS web, Network blue, Pod web-0, Pod2 web"},
 		{"pod that has yet to publish", newPod("web-0 of=Pod2/web label=web on=blue gated"), "Network blue, Pod web-0, Pod2 web"},
 	} {
 		t.Run(row.name, func(t *testing.T) { same(t, newWorld(t).keysFor(row.event), row.want) })

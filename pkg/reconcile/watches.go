@@ -84,13 +84,12 @@ func (s *caches) waitingPod2s(block *v1.AddressBlock) []Key {
 	return keys
 }
 
-// A pod wakes itself if it asks for anything that it does not have yet. It wakes the
-// Networks that it asks for or publishes, and those whose AddressBlocks name it, because a
-// user may have removed its annotations. It also wakes the Pod2 that it is a replica of or
-// conflicts with.
+// A pod wakes itself if there may be something to decide about it. It wakes the Networks that
+// it asks for or publishes, and those whose AddressBlocks name it, because a user may have
+// removed its annotations. It also wakes the Pod2 that it is a replica of or conflicts with.
 func (s *caches) wokenByPod(pod *corev1.Pod) []Key {
 	var keys []Key
-	if _, asks := pod.Annotations[v1.NetworksAnnotation]; (asks || attachment.Gated(pod)) && !network.Served(pod) {
+	if !network.Served(pod) {
 		keys = append(keys, keyOf(KindPod, pod))
 	}
 	networks := networksOfPod(pod)

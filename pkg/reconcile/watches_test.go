@@ -63,7 +63,7 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		{"pod with another request than before", nil, newPod("a on=blue,green published=blue:10.1.0.2"), "AddressSlice blue, Network blue, Network green, Pod a"},
 		{"pod with the gate alone", nil, newPod("a gated"), "Pod a"},
 		{"pod with an unreadable request", nil, newPod("a on=,"), "Pod a"},
-		{"pod that publishes", nil, newPod("a published=blue:10.1.0.2"), "AddressSlice blue, Network blue"},
+		{"pod that publishes, without a request", nil, newPod("a published=blue:10.1.0.2"), "AddressSlice blue, Network blue, Pod a"},
 		{"pod that only a block names", []runtime.Object{newBlock("blue", "10.1.0.2 a Bound"), newBlock("green", "10.1.0.2 b Bound")}, newPod("a"), "Network blue"},
 		{"pod of a Pod2", nil, newPod("web-0 on=blue of=Pod2/web label=web"), "Network blue, Pod web-0, Pod2 web"},
 		{"pod without a request, of a Pod2", nil, newPod("web-0 of=Pod2/web label=web"), "Pod2 web"},
