@@ -5,10 +5,12 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -43,6 +45,34 @@ func TestEndpointsThatShareMemoryStayTheSame(t *testing.T) {
 	}
 	if slice.Endpoints[0].Conditions.Ready != slice.Endpoints[1].Conditions.Ready {
 		t.Error("two Ready endpoints have a condition each")
+	}
+}
+
+// Pods that became Ready in the same second share their conditions, whichever pod came in between.
+// client-go may transform an object twice.
+func TestEqualPartsAreSharedAndTransformedOnce(t *testing.T) {
+	siblings := newSiblings()
+	slim := func(name string, ready int) *corev1.Pod {
+		pod := fatPods()[1]
+		pod.Name, pod.UID = name, types.UID(name)
+		pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}
+		for i := range pod.Status.Conditions {
+			pod.Status.Conditions[i].LastTransitionTime = metav1.NewTime(now.Add(time.Duration(ready) * time.Second))
+		}
+		once, _ := siblings.slim(pod)
+		before := once.(*corev1.Pod).DeepCopy()
+		twice, err := siblings.slim(once)
+		if err != nil || !equality.Semantic.DeepEqual(twice, before) || !equality.Semantic.DeepEqual(once, before) {
+			t.Errorf("the transform of %+v is %+v, %v", before, twice, err)
+		}
+		return twice.(*corev1.Pod)
+	}
+	a, b, c := slim("web-1", 0), slim("web-2", 1), slim("web-3", 0)
+	if &a.Status.Conditions[0] != &c.Status.Conditions[0] || a.Status.ContainerStatuses[0].State.Running != c.Status.ContainerStatuses[0].State.Running {
+		t.Error("two pods with equal conditions and states have their own")
+	}
+	if &a.Status.Conditions[0] == &b.Status.Conditions[0] {
+		t.Error("a pod has the conditions of another second")
 	}
 }
 
