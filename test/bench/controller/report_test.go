@@ -16,7 +16,7 @@ import (
 // A target without a figure is missed.
 func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	r := &report{options: options{sizes: []int{2}}}
-	if n := len(r.Targets()); n != 22 {
+	if n := len(r.Targets()); n != 23 {
 		t.Errorf("%d targets", n)
 	}
 	for _, target := range r.Targets() {
@@ -75,7 +75,7 @@ func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
 		r.Add(float64(i+1), c.name, 100, "replaced, ms")
 	}
 	var got strings.Builder
-	for _, target := range r.Targets()[:11] {
+	for _, target := range r.Targets()[:12] {
 		fmt.Fprintf(&got, "%s: %.4g (%.2g)\n", target.Name, target.Measured.Median, target.Plain)
 	}
 	want := `Pod2: all exist, relative to Deployment: 5.444 (0)
@@ -86,6 +86,7 @@ Pod2 on one Network: all Ready, relative to the raw client with the same two wri
 Pod2 on one Network: all gone, relative to Deployment: 32 (5.3)
 Pod2 on one Network: writes of pods and AddressBlocks for each pod created: 7 (0)
 Pod2 on one Network: writes of AddressSlices for each pod created: 35 (0)
+Pod2 on one Network: writes of statuses, DNS names and events for each pod created: -34 (0)
 Pod2: replacement p99, relative to the ReplicaSet controller: 2.333 (0)
 Pod2 on one Network: replacement p99, relative to the ReplicaSet controller: 2.667 (0)
 Pod2: API writes for each pod updated in place: 21 (0)
