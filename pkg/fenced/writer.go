@@ -81,9 +81,9 @@ type Writer[T Object] struct {
 	patches types.PatchType
 }
 
-// New makes a writer from a clientset's client. Kinds that are built into the API server
-// take strategic merge patches, which merge containers by name and conditions by type.
-// Kinds of CustomResourceDefinitions take only merge patches.
+// New makes a writer from a clientset's client, with the kind of patch that Patch sends. Kinds
+// that are built into the API server take strategic merge patches, which merge containers by
+// name and conditions by type. Kinds of CustomResourceDefinitions do not.
 func New[T Object](patches types.PatchType, in func(namespace string) Client[T]) Writer[T] {
 	return Writer[T]{in: in, patches: patches}
 }
@@ -237,9 +237,10 @@ func annotation(key string) string {
 	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-// Change applies operations that were derived from one version of an object. It is the
-// cheapest write for the API server, which merges nothing. If an operation cannot be
-// applied, the object has another version, and the error is ErrStale.
+// Change applies operations that were derived from one version of an object of any kind. It
+// is the cheapest write for the API server, which merges nothing. If an operation cannot be
+// applied, the object has another version, and the error is ErrStale. So an operation that
+// does not fit that version would be retried forever.
 func (w Writer[T]) Change(ctx context.Context, namespace string, fence Fence, operations ...Operation) (T, error) {
 	var none T
 	text, err := json.Marshal(append(slices.Clip(operations), // the last operation on a field counts

@@ -75,7 +75,8 @@ func (r *podKind) publish(ctx context.Context, key Key, pod *corev1.Pod, p *netw
 	if p.Multus.DefaultNetwork != "" {
 		changes = append(changes, fenced.Annotate(v1.MultusDefaultAnnotation, p.Multus.DefaultNetwork))
 	}
-	changes = append(changes, fenced.Operation{Op: "remove", Path: fmt.Sprintf("/spec/schedulingGates/%d", attachment.GateIndex(pod))})
+	gate := fmt.Sprintf("/spec/schedulingGates/%d", attachment.GateIndex(pod))
+	changes = append(changes, fenced.Operation{Op: "test", Path: gate + "/name", Value: v1.AddressesGate}, fenced.Operation{Op: "remove", Path: gate})
 	err := r.writePods.change(ctx, key, fenced.AsSeen(pod), "publish "+p.Addresses, changes...)
 	if err == nil {
 		publishDuration.Observe(r.sinceCreation(pod).Seconds())

@@ -39,8 +39,8 @@ func Patched(contentType string, r *Resource, object, patch []byte) (Object, err
 	return next, nil
 }
 
-// PatchMetadata returns the metadata that a merge patch names, or the UID and the
-// resourceVersion that a JSON patch sets.
+// PatchMetadata returns the metadata that a merge patch names, or the UID, the resourceVersion
+// and the owner references that a JSON patch sets.
 func PatchMetadata(patch []byte) (metav1.ObjectMeta, error) {
 	if !bytes.HasPrefix(patch, []byte("[")) {
 		var body metav1.PartialObjectMetadata
@@ -49,20 +49,29 @@ func PatchMetadata(patch []byte) (metav1.ObjectMeta, error) {
 	}
 	var operations []struct {
 		Path  string
-		Value any
+		Value json.RawMessage
 	}
 	var meta metav1.ObjectMeta
-	err := json.Unmarshal(patch, &operations)
+	if err := json.Unmarshal(patch, &operations); err != nil {
+		return meta, err
+	}
 	for _, o := range operations {
-		text, _ := o.Value.(string)
+		var err error
 		switch o.Path {
 		case "/metadata/uid":
-			meta.UID = types.UID(text)
+			err = json.Unmarshal(o.Value, &meta.UID)
 		case "/metadata/resourceVersion":
-			meta.ResourceVersion = text
+			err = json.Unmarshal(o.Value, &meta.ResourceVersion)
+		case "/metadata/ownerReferences":
+			if o.Value != nil { // not removed
+				err = json.Unmarshal(o.Value, &meta.OwnerReferences)
+			}
+		}
+		if err != nil {
+			return meta, err
 		}
 	}
-	return meta, err
+	return meta, nil
 }
 
 // applied implements RFC 6902.

@@ -17,6 +17,8 @@ func answered(status map[string]any) string {
 				text += fmt.Sprint(" ", c.(map[string]any)["field"])
 				break
 			}
+		} else if status["reason"] == "Invalid" {
+			text += fmt.Sprint(": ", status["message"]) // pkg/fenced reads it
 		}
 	}
 	return text

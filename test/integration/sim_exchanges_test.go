@@ -7,6 +7,7 @@ import "strings"
 const (
 	mergePatch     = "application/merge-patch+json"
 	strategicPatch = "application/strategic-merge-patch+json"
+	jsonPatch      = "application/json-patch+json"
 	otherUID       = "11111111-1111-4111-8111-111111111111"
 )
 
@@ -34,6 +35,16 @@ func claimPatch(name, size string) string {
 func change(uid, version, metadata, rest string) string {
 	return `{"metadata":{"uid":"` + uid + `","resourceVersion":"` + version + `"` + metadata + `}` + rest + `}`
 }
+
+// operations is a JSON patch with the preconditions of those of the controller.
+func operations(uid, version, all string) string {
+	return `[` + all + `,{"op":"replace","path":"/metadata/uid","value":"` + uid + `"},{"op":"replace","path":"/metadata/resourceVersion","value":"` + version + `"}]`
+}
+
+const (
+	annotate = `{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}`
+	ungate   = `{"op":"test","path":"/spec/schedulingGates/0/name","value":"samplecrd.k8s.io/addresses"},{"op":"remove","path":"/spec/schedulingGates/0"}`
+)
 
 const managed = `"samplecrd.k8s.io/managed":"true"`
 
@@ -67,7 +78,12 @@ var exchanges = []exchange{
 		`"spec":{"network":"blue","networkUID":"{uid:blue}","cidr":"10.0.0.0/24","entries":[{"address":"10.0.0.2","pod":"web-0","podUID":"u","state":"Bound","since":"2000-01-01T00:00:00Z"}]}}`, as: "block"},
 	{what: "POST addressblocks", from: "block", body: `{"metadata":{"resourceVersion":null,"uid":null}}`},
 	{what: "POST addressblocks", from: "block", body: `{}`},
-	{what: "PATCH addressblocks/blue-10.0.0.0", as: "block", contentType: mergePatch, body: change("{uid:block}", "{rv:block}", "", `,"spec":{"entries":[{"address":"10.0.0.2","pod":"web-0","state":"Reserved","since":"2000-01-01T00:00:00Z"}]}`)},
+	{what: "PATCH addressblocks/blue-10.0.0.0", as: "block", contentType: jsonPatch, body: operations("{uid:block}", "{rv:block}", `{"op":"replace","path":"/spec/entries/0","value":{"address":"10.0.0.2","pod":"web-0","state":"Reserved","since":"2000-01-01T00:00:00Z"}},`+
+		`{"op":"add","path":"/spec/entries/1","value":{"address":"10.0.0.3","pod":"web-1","podUID":"u","state":"Bound","since":"2000-01-01T00:00:00Z"}}`)},
+	{what: "PATCH addressblocks/blue-10.0.0.0", contentType: jsonPatch, body: operations("{uid:block}", "{old:block}", `{"op":"remove","path":"/spec/entries/0"}`)},
+	{what: "PATCH addressblocks/blue-10.0.0.0", contentType: jsonPatch, body: operations(otherUID, "{rv:block}", `{"op":"remove","path":"/spec/entries/0"}`)},
+	{what: "PATCH addressblocks/blue-10.0.0.0", contentType: jsonPatch, body: operations("{uid:block}", "{old:block}", `{"op":"remove","path":"/spec/entries/2"}`)},
+	{what: "PATCH addressblocks/blue-10.0.0.0", as: "block", contentType: jsonPatch, body: operations("{uid:block}", "{rv:block}", `{"op":"remove","path":"/spec/entries/1"}`)},
 	{what: "PATCH addressblocks/blue-10.0.0.0", contentType: mergePatch, body: change("{uid:block}", "{old:block}", "", `,"spec":{"entries":[]}`)},
 	{what: "PATCH addressblocks/blue-10.0.0.0", contentType: mergePatch, body: change("{uid:block}", "{rv:block}", "", `,"spec":{"sealed":true}`)},
 	{what: "PATCH addressblocks/blue-10.0.0.0", contentType: mergePatch, body: change("{uid:block}", "{rv:block}", "", `,"spec":{"cidr":"10.0.1.0/24"}`)},
@@ -200,10 +216,14 @@ var exchanges = []exchange{
 	{what: "PATCH pods/a/status", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}"},"status":{"conditions":[{"type":"samplecrd.k8s.io/AddressesBound","status":"False","reason":"NoAddress"}]}}`},
 	{what: "PATCH pods/a/status", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}"},"status":{"conditions":[{"type":"samplecrd.k8s.io/AddressesBound","status":"False","reason":"NoAddress"}]}}`},
 	{what: "PATCH pods/a/status", contentType: strategicPatch, body: `{"metadata":{"uid":"` + otherUID + `"},"status":{"conditions":[{"type":"samplecrd.k8s.io/AddressesBound","status":"True"}]}}`},
-	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}","resourceVersion":"{old:a}","annotations":{"x":"y"}},"spec":{"schedulingGates":[{"$patch":"delete","name":"samplecrd.k8s.io/addresses"}]}}`},
-	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"metadata":{"uid":"` + otherUID + `","resourceVersion":"{rv:a}","annotations":{"x":"y"}},"spec":{"schedulingGates":[{"$patch":"delete","name":"samplecrd.k8s.io/addresses"}]}}`},
-	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"metadata":{"uid":"` + otherUID + `","resourceVersion":"{old:a}","annotations":{"x":"y"}}}`},
-	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}","resourceVersion":"{rv:a}","annotations":{"x":"y"}},"spec":{"schedulingGates":[{"$patch":"delete","name":"samplecrd.k8s.io/addresses"}]}}`},
+	{what: "PATCH pods/a", contentType: jsonPatch, body: operations("{uid:a}", "{old:a}", annotate+","+ungate)},
+	{what: "PATCH pods/a", contentType: jsonPatch, body: operations(otherUID, "{rv:a}", annotate+","+ungate)},
+	{what: "PATCH pods/a", contentType: jsonPatch, body: operations(otherUID, "{old:a}", annotate)},
+	{what: "PATCH pods/a", contentType: jsonPatch, body: operations("{uid:a}", "{old:a}", `{"op":"remove","path":"/spec/schedulingGates/7"}`)},
+	{what: "PATCH pods/a", contentType: jsonPatch, body: operations("{uid:a}", "{rv:a}", `{"op":"test","path":"/spec/schedulingGates/1/name","value":"samplecrd.k8s.io/addresses"}`)},
+	{what: "PATCH pods/a", contentType: jsonPatch, body: operations("{uid:a}", "{rv:a}", `{"op":"add","path":"/metadata/annotations/x/y","value":"z"}`)},
+	{what: "PATCH pods/none", contentType: jsonPatch, body: operations("{uid:a}", "{rv:a}", annotate)},
+	{what: "PATCH pods/a", contentType: jsonPatch, body: operations("{uid:a}", "{rv:a}", annotate+","+ungate)},
 	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"spec":{"schedulingGates":[{"$patch":"delete","name":"example.com/other"}]}}`},
 	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"spec":{"schedulingGates":[{"name":"example.com/late"}]}}`},
 	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}","resourceVersion":"{rv:a}","labels":{"l":"m"}},"spec":{"containers":[{"name":"app","image":"two"}]}}`},
