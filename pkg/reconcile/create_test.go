@@ -208,21 +208,11 @@ func TestCreationPausesForTheStatus(t *testing.T) {
 	same(t, batchesOf(t, 400, createsFor/4), "1 2 4 8")
 }
 
-// If the API server makes one pod after the other, the last batch is as large as the rest of the
-// time allows.
-func TestCreationByABusyServerPausesInTime(t *testing.T) {
-	same(t, batchesBy(t, 400, &slowClient{takes: createsFor / 100, busy: true}), "1 2 4 8 16 32 37")
-}
-
 // batchesOf returns the batches in which a sync creates replicas. Each call takes a while.
-func batchesOf(t *testing.T, replicas int32, takes time.Duration) string {
-	return batchesBy(t, replicas, &slowClient{takes: takes})
-}
-
-func batchesBy(t *testing.T, replicas int32, slow *slowClient) (batches string) {
+func batchesOf(t *testing.T, replicas int32, takes time.Duration) (batches string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		slow.Interface, slow.began, slow.clock = w.clients.Kube, time.Now(), w.clock
+		slow := &slowClient{Interface: w.clients.Kube, began: time.Now(), takes: takes, clock: w.clock}
 		w.speakTo(Clients{Kube: slow, Sample: w.clients.Sample})
 		creations := pod2.Diff(pod2.State{Pod2: newPod2("web", replicas)}).Create
 		done, err := w.r.kinds.pod2.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, creations)
@@ -238,11 +228,9 @@ type slowClient struct {
 	kubernetes.Interface
 	began   time.Time
 	takes   time.Duration
-	busy    bool                           // a call begins when the one before ends
 	clock   *clocktesting.FakePassiveClock // of the world
 	mu      sync.Mutex
 	started []time.Time
-	ends    time.Time // of the last call, if busy
 }
 
 func (c *slowClient) CoreV1() typedcorev1.CoreV1Interface {
@@ -263,15 +251,9 @@ type slowPods struct {
 
 func (p slowPods) Create(_ context.Context, pod *corev1.Pod, _ metav1.CreateOptions) (*corev1.Pod, error) {
 	p.client.mu.Lock()
-	begins := time.Now()
-	p.client.started = append(p.client.started, begins)
-	if p.client.busy && p.client.ends.After(begins) {
-		begins = p.client.ends
-	}
-	p.client.ends = begins.Add(p.client.takes)
-	wait := time.Until(p.client.ends)
+	p.client.started = append(p.client.started, time.Now())
 	p.client.mu.Unlock()
-	time.Sleep(wait)
+	time.Sleep(p.client.takes)
 	p.client.clock.SetTime(now.Add(time.Since(p.client.began)))
 	return pod, nil
 }

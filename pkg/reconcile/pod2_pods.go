@@ -20,13 +20,9 @@ import (
 // pod is in memory as an object, as a request and as an answer.
 const inFlight = 4 << 20
 
-// createsFor is how long one sync creates pods. Then it writes the status, and the events of
-// the new pods begin the next sync, which creates more.
+// createsFor is how long one sync begins to create pods. Then it writes the status, and the
+// events of the new pods begin the next sync, which creates more.
 const createsFor = 500 * time.Millisecond
-
-// fewCreates is how many pods of a batch take no longer than one. A larger batch is as large as the
-// rest of the time allows.
-const fewCreates = 16
 
 // createPods creates pods in batches of 1, 2, 4, ... A reason to refuse one pod (a quota,
 // an invalid template) usually affects all, and should cause only a few refusals. Pods
@@ -50,17 +46,13 @@ func (r *pod2Kind) createPods(ctx context.Context, key Key, creations []pod2.Cre
 			}
 			creations = creations[1:]
 		}
-		batchBegan := r.clock.Now()
 		created, err := forEachUntil(ctx, most, batch, afterRefusals(), func(ctx context.Context, c pod2.Creation) error { return r.createReplica(ctx, key, c) })
 		done = append(done, created...)
 		for _, c := range created {
 			inARow[c.NeedsClaims] = 0
 		}
 		if err == nil {
-			now := r.clock.Now()
-			if size = min(2*size, most); size > fewCreates {
-				size = max(fewCreates, min(size, creatable(len(batch), now.Sub(batchBegan), createsFor-now.Sub(began))))
-			}
+			size = min(2*size, most) // the time is checked between batches
 			continue
 		}
 		if errs = append(errs, err); isNoRefusal(err) {
@@ -74,11 +66,6 @@ func (r *pod2Kind) createPods(ctx context.Context, key Key, creations []pod2.Cre
 		}
 	}
 	return done, errors.Join(errs...)
-}
-
-// creatable returns how many pods can be created in the time left, after a batch took a while.
-func creatable(batch int, took, left time.Duration) int {
-	return int(int64(batch) * int64(left) / max(1, int64(took)))
 }
 
 func isNoRefusal(err error) bool {
