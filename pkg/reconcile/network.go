@@ -60,10 +60,10 @@ func releasesOf(blocks int) time.Duration {
 // bindsEvery is how long a Network that bound addresses binds no others. A pod that comes alone
 // is bound at once. Pods that come one by one, sixteen at once, share a write of an
 // AddressBlock: it has up to 256 entries, and costs more than a pod's.
-const bindsEvery = 60 * time.Millisecond
+const bindsEvery = 100 * time.Millisecond
 
 // looksBurst is how many plans may find that addresses wait to be taken back, before the Network
-// rests for bindsEvery after each. While 10,000 pods terminate, their events cause 16 plans a
+// rests for bindsEvery after each. While 10,000 pods terminate, their events cause ten plans a
 // second, not one for each event.
 const looksBurst = 5
 
