@@ -174,8 +174,8 @@ const (
 	whyExist = "a sync sends a limited number of creates at once, to leave CPU for the scheduler and the kubelets; kube-controller-manager sends more"
 	whyReady = "the cores are busy, mostly with kube-apiserver (see the CPU seconds below). In addition to the raw client's work there are " +
 		"a controller, its watch of the pods, and their owner"
-	whyReplaced = "the time includes the deletion. The slowest of a round come while the API server handles a write of an AddressBlock or an EndpointSlice, " +
-		"which occupies one of two cores. The controller also reads the owner live before each create, so it creates no pod for an owner that is gone"
+	whyReplaced = "the time includes the deletion, and most of the slowest wait for the API server, which handles writes of AddressBlocks and EndpointSlices " +
+		"on the same two cores. The controller also reads the owner live before each create, so it creates no pod for an owner that is gone"
 	whyCPU = "most of it is not in syncs: the controller decodes and indexes four or more versions of each pod, and collects that garbage. A slow core takes longer for all of it"
 	// whySize: see SyncPod2 among the decisions.
 	whySize = "a sync of a Pod2 looks at each of its replicas, and there is about one for each second of creation. So this part grows with the square of the replicas"
