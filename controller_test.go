@@ -135,6 +135,13 @@ func TestWhatOfTheClusterIsWatched(t *testing.T) {
 	}
 }
 
+func TestNoMemoryIsSpentOnAnIndexOfPodsByNamespace(t *testing.T) {
+	informers, _ := newInformers(reconcile.Clients{Kube: fake.NewSimpleClientset(), Sample: samplefake.NewSimpleClientset()}, "", true)
+	if _, indexed := informers.Pods.Informer().GetIndexer().GetIndexers()[cache.NamespaceIndex]; indexed {
+		t.Error("the cache of pods has an index of namespaces")
+	}
+}
+
 // startAll starts everything that run starts, and returns a function that stops it.
 func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
 	t.Helper()

@@ -9,10 +9,14 @@ import (
 	"os"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	kubeinformers "k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -121,9 +125,14 @@ func newInformers(clients reconcile.Clients, namespace string, serviceCIDRs bool
 	sample := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync, sampleinformers.WithNamespace(namespace))
 	kube := func(namespace, selector string) kubeinformers.SharedInformerFactory {
 		return kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithNamespace(namespace),
-			kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = selector }))
+			kubeinformers.WithTweakListOptions(labelled(selector)))
 	}
-	pods, ofPod2s, ofCronTabs := kube(namespace, samplecrdv1.ManagedLabel+"=true"), kube(namespace, samplecrdv1.Pod2Label), kube(namespace, stablev1.CronTabLabel)
+	const managed = samplecrdv1.ManagedLabel + "=true"
+	pods, ofPod2s, ofCronTabs := kube(namespace, managed), kube(namespace, samplecrdv1.Pod2Label), kube(namespace, stablev1.CronTabLabel)
+	// The usual index of namespaces would take 50 bytes for each pod, and almost nothing reads it.
+	pods.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		return coreinformers.NewFilteredPodInformer(client, namespace, resync, cache.Indexers{}, labelled(managed))
+	})
 	all, cluster := kube(namespace, ""), kube(metav1.NamespaceAll, "")
 	informers := reconcile.Informers{
 		Networks:       sample.Samplecrd().V1().Networks(),
@@ -152,4 +161,9 @@ func newInformers(clients reconcile.Clients, namespace string, serviceCIDRs bool
 		informers.ServiceCIDRs = cluster.Networking().V1().ServiceCIDRs()
 	}
 	return informers, []factory{sample, pods, ofPod2s, ofCronTabs, all, cluster}
+}
+
+// labelled makes a list, or a watch, select the objects with the label.
+func labelled(selector string) func(*metav1.ListOptions) {
+	return func(list *metav1.ListOptions) { list.LabelSelector = selector }
 }

@@ -67,7 +67,7 @@ func newRows(s *shared, n *networkKind, a *addressSliceKind, h *historyKind, i I
 		{networksResource, i.Networks.Informer(), cache.Indexers{byWire: index(wire)}, nil, []wake{
 			{keys: waking(s.wokenByNetwork)}, {keys: waking(s.cronTabsOn)}, itself[*v1.Network](KindMultus), {keys: waking(s.othersOnWire), same: sameSpec},
 		}, false},
-		{blocksResource, i.Blocks.Informer(), cache.Indexers{byNetwork: index(networkOfBlock), byPrefix: index(prefixesOfBlock)}, nil, []wake{
+		{blocksResource, i.Blocks.Informer(), cache.Indexers{byNetwork: index(networkOfBlock), byPrefix: index(prefixesOfBlock)}, siblings.entries, []wake{
 			{keys: waking(s.wokenByBlock)}, {keys: waking(s.goingCronTabs)},
 		}, false},
 		{pod2sResource, i.Pod2s.Informer(), cache.Indexers{byNetwork: index(networksOfPod2)}, nil, []wake{

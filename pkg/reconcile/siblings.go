@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 // siblings let the pods of one controller share equal parts in memory, which are a third of a slim
@@ -80,8 +82,8 @@ func share(pod, sibling *corev1.Pod) {
 	}
 }
 
-// common is the text of a sibling if it is the same.
-func common[T ~string](is, sibling T) T {
+// common is the value of a sibling if it is the same. Then its texts are in memory once.
+func common[T comparable](is, sibling T) T {
 	if is == sibling {
 		return sibling
 	}
@@ -162,6 +164,18 @@ func commonMap(is, sibling map[string]string) map[string]string {
 		}
 	}
 	return result
+}
+
+// entries is the transform of the AddressBlock informer. Pods of one controller follow each other in
+// most AddressBlocks.
+func (siblings) entries(obj any) (any, error) {
+	if block, ok := obj.(*v1.AddressBlock); ok {
+		for i, entries := 1, block.Spec.Entries; i < len(entries); i++ {
+			is, was := &entries[i], &entries[i-1]
+			is.Owner, is.State = common(is.Owner, was.Owner), common(is.State, was.State)
+		}
+	}
+	return dropManagedFields(obj)
 }
 
 // endpoints is the transform of the EndpointSlice informer. Endpoints share equal parts in memory, and

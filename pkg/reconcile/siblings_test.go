@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -45,6 +47,23 @@ func TestEndpointsThatShareMemoryStayTheSame(t *testing.T) {
 	}
 	if slice.Endpoints[0].Conditions.Ready != slice.Endpoints[1].Conditions.Ready {
 		t.Error("two Ready endpoints have a condition each")
+	}
+}
+
+func TestEntriesThatShareMemoryStayTheSame(t *testing.T) {
+	block := &v1.AddressBlock{}
+	for _, owner := range []string{"web", "web", "db", "web"} {
+		block.Spec.Entries = append(block.Spec.Entries, v1.AddressEntry{State: v1.AddressState(strings.Clone("Bound")), Owner: v1.AddressOwner{Kind: "Pod2", Name: strings.Clone(owner)}})
+	}
+	block.Spec.Entries[3].State = v1.AddressResting
+	want := block.DeepCopy()
+	got, err := newSiblings().entries(block)
+	if err != nil || !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if entries := block.Spec.Entries; unsafe.StringData(entries[0].Owner.Name) != unsafe.StringData(entries[1].Owner.Name) ||
+		unsafe.StringData(string(entries[1].State)) != unsafe.StringData(string(entries[2].State)) {
+		t.Error("two equal texts are in memory twice")
 	}
 }
 
