@@ -129,11 +129,11 @@ func newInformers(clients reconcile.Clients, namespace string, serviceCIDRs bool
 	}
 	const managed = samplecrdv1.ManagedLabel + "=true"
 	pods, ofPod2s, ofCronTabs := kube(namespace, managed), kube(namespace, samplecrdv1.Pod2Label), kube(namespace, stablev1.CronTabLabel)
-	// The usual index of namespaces would take 50 bytes for each pod, and almost nothing reads it.
+	all, cluster := kube(namespace, ""), kube(metav1.NamespaceAll, "")
+	// Nothing reads the usual index of namespaces, which would take 50 bytes for each pod.
 	pods.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return coreinformers.NewFilteredPodInformer(client, namespace, resync, cache.Indexers{}, labelled(managed))
 	})
-	all, cluster := kube(namespace, ""), kube(metav1.NamespaceAll, "")
 	informers := reconcile.Informers{
 		Networks:       sample.Samplecrd().V1().Networks(),
 		Blocks:         sample.Samplecrd().V1().AddressBlocks(),

@@ -74,14 +74,14 @@ func parseFormatted(text string) (addresses map[string]Address, formatted bool) 
 			rest, ok = cutPrefix(rest, ",", ok)
 		}
 		var a Address
-		var err, none error
+		var err, gatewayErr error
 		network := value(`"`)
 		a.Address, err = netip.ParsePrefix(value(`:{"address":"`))
 		if strings.HasPrefix(rest, `,"gateway":"`) {
-			a.Gateway, none = netip.ParseAddr(value(`,"gateway":"`))
+			a.Gateway, gatewayErr = netip.ParseAddr(value(`,"gateway":"`))
 		}
 		a.MAC = value(`,"mac":"`)
-		rest, ok = cutPrefix(rest, "}", ok && err == nil && none == nil)
+		rest, ok = cutPrefix(rest, "}", ok && err == nil && gatewayErr == nil)
 		addresses[network] = a
 	}
 	return addresses, ok

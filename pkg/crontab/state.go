@@ -27,7 +27,7 @@ type State struct {
 	// Jobs of the namespace that have the label of the CronTab, in name order.
 	Jobs []*batchv1.Job
 	// Pods of the namespace that have that label, in name order. For a CronTab that is
-	// being deleted, these are all managed pods, because Blocks may name any of them.
+	// being deleted, those to which Blocks bind addresses are among them.
 	Pods []*corev1.Pod
 	// Networks of spec.networks that exist, in name order.
 	Networks []*samplev1.Network

@@ -85,7 +85,7 @@ func (v *view) blockWrites(namespace string) []BlockWrite {
 			continue
 		}
 		w := BlockWrite{
-			ConfirmOver: sortedRefs(p.confirmOver), Changes: p.changes(), Inherits: p.inherits,
+			Seen: p.block, ConfirmOver: sortedRefs(p.confirmOver), Changes: p.changes(), Inherits: p.inherits,
 			Fresh:    p.block == nil || len(p.block.Spec.Entries) == 0,
 			Restored: orphaned(p.block),
 		}

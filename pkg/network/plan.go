@@ -70,8 +70,8 @@ const (
 // BlockWrite is one write to an AddressBlock.
 type BlockWrite struct {
 	Verb Verb
-	// Block is the desired AddressBlock.
-	Block *v1.AddressBlock
+	// Block is the desired AddressBlock, Seen the observed one; nil for Create.
+	Block, Seen *v1.AddressBlock
 	// Fresh: the AddressBlock has no entry yet. Before it gets one, a live read made when
 	// the AddressBlock existed must find the Network as in the view, with our finalizer.
 	// So a controller that removes the finalizer sees the AddressBlock and seals it. A

@@ -201,6 +201,9 @@ func blocksAreRespected(s State, p Plan) (problems []string) {
 			problems = append(problems, fmt.Sprintf("%s block %s: it exists: %t", w.Verb, w.Block.Name, old >= 0))
 			continue
 		}
+		if old >= 0 && w.Seen != s.Blocks[old] {
+			problems = append(problems, fmt.Sprintf("%s block %s: decided about another version: %v", w.Verb, w.Block.Name, w.Seen))
+		}
 		if w.Verb == Create {
 			if !p.AddFinalizer && !hasFinalizer(s.Network) || w.Block.Spec.NetworkUID != s.Network.UID || !hasFinalizer(w.Block) {
 				problems = append(problems, "a block is created without finalizers")

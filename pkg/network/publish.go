@@ -138,10 +138,10 @@ func Publish(s PodState) PodPlan {
 	return s.publish(requests)
 }
 
-// Served says whether Publish decides nothing about a pod for any Networks, as after most
-// events: the pod publishes the addresses that it asks for, or asks for none.
+// Served says whether Publish decides nothing about a pod, in any state of its Networks. After most
+// events this is so: the pod publishes the addresses that it asks for, asks for none, or ends.
 func Served(pod *corev1.Pod) bool {
-	return !attachment.Gated(pod) && boundCondition(pod) == nil && Publish(PodState{Pod: pod}).Empty()
+	return !attachment.Gated(pod) && !SaysItWaits(pod) && Publish(PodState{Pod: pod}).Empty()
 }
 
 func (s PodState) publish(requests []attachment.Request) PodPlan {

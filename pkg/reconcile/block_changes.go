@@ -54,7 +54,7 @@ func inheritedChange(seen, wanted *v1.AddressBlock) (changes []fenced.Operation)
 // the order of the addresses, unless a user edited the AddressBlock. Then entries may be replaced
 // that only moved.
 func entryChanges(seen, wanted []v1.AddressEntry) (changes []fenced.Operation) {
-	if len(seen) == 0 && len(wanted) > 0 {
+	if (len(seen) == 0) != (len(wanted) == 0) {
 		return []fenced.Operation{{Op: "add", Path: "/spec/entries", Value: wanted}}
 	}
 	held, wants := addressesOf(seen), addressesOf(wanted)

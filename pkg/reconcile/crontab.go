@@ -9,6 +9,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -51,9 +52,24 @@ func (r *cronTabKind) observe(key Key) (crontab.State, time.Duration, error) {
 	state.Jobs = r.jobs.sorted(byCronTab, key.path())
 	state.Pods = r.pods.sorted(byCronTab, key.path())
 	if state.CronTab.DeletionTimestamp != nil {
-		state.Pods, state.Blocks = r.pods.in(key.Namespace), r.blocks.in(key.Namespace)
+		state.Blocks = r.blocks.in(key.Namespace)
+		state.Pods = r.withHolders(state.Pods, state.Blocks)
 	}
 	return state, 0, nil
+}
+
+// withHolders returns the pods and those to which the AddressBlocks bind addresses, in name order.
+func (s *caches) withHolders(pods []*corev1.Pod, blocks []*samplev1.AddressBlock) []*corev1.Pod {
+	for _, block := range blocks {
+		for i := range block.Spec.Entries { // large, so they are not copied
+			e := &block.Spec.Entries[i]
+			if pod := s.pods.get(block.Namespace, e.Pod); e.State == samplev1.AddressBound && pod != nil && pod.UID == e.PodUID {
+				pods = append(pods, pod)
+			}
+		}
+	}
+	slices.SortFunc(pods, plan.ByName)
+	return slices.Compact(pods)
 }
 
 func withCronJob(state crontab.State, cronJob *batchv1.CronJob) crontab.State {

@@ -78,11 +78,9 @@ func (r *networkKind) countBound(state network.State, write network.BlockWrite) 
 		return
 	}
 	before := map[types.UID]bool{}
-	for _, block := range state.Blocks {
-		if block.Name == write.Block.Name {
-			for _, e := range block.Spec.Entries {
-				before[e.PodUID] = true
-			}
+	if write.Seen != nil {
+		for _, e := range write.Seen.Spec.Entries {
+			before[e.PodUID] = true
 		}
 	}
 	for _, e := range write.Block.Spec.Entries {

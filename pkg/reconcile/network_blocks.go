@@ -64,10 +64,10 @@ func (r *networkKind) writeBlock(ctx context.Context, key Key, state network.Sta
 			return err
 		}
 	}
-	seen, wanted := w.Block, w.Block
+	seen, wanted := w.Seen, w.Block
 	switch w.Verb {
 	case network.Delete:
-		return r.writeBlocks.delete(ctx, key, plan.Delete(w.Block, summary(w.Changes)))
+		return r.writeBlocks.delete(ctx, key, plan.Delete(seen, summary(w.Changes)))
 	case network.Create:
 		empty := w.Block.DeepCopy()
 		empty.Spec.Entries = []v1.AddressEntry{}
@@ -80,8 +80,6 @@ func (r *networkKind) writeBlock(ctx context.Context, key Key, state network.Sta
 		}
 		seen, wanted = created, created.DeepCopy()
 		wanted.Spec.Entries = w.Block.Spec.Entries
-	case network.Update:
-		seen = state.Blocks[slices.IndexFunc(state.Blocks, func(b *v1.AddressBlock) bool { return b.Name == w.Block.Name })]
 	}
 	return r.writeBlocks.change(ctx, key, fenced.AsSeen(seen), summary(w.Changes), blockChanges(seen, wanted)...)
 }

@@ -53,13 +53,5 @@ func (c reader[T]) all() []T {
 // at is the newest version that the cache shows.
 func (c reader[T]) at() string { return c.indexer.LastStoreSyncResourceVersion() }
 
-// in returns every object of a namespace, in name order. Without an index of namespaces it visits all
-// objects.
-func (c reader[T]) in(namespace string) []T {
-	if _, indexed := c.indexer.GetIndexers()[cache.NamespaceIndex]; indexed {
-		return c.sorted(cache.NamespaceIndex, namespace)
-	}
-	objects := slices.DeleteFunc(c.all(), func(obj T) bool { return obj.GetNamespace() != namespace })
-	slices.SortFunc(objects, plan.ByName)
-	return objects
-}
+// in returns every object of a namespace, in name order. The cache of pods has no index for it.
+func (c reader[T]) in(namespace string) []T { return c.sorted(cache.NamespaceIndex, namespace) }

@@ -18,7 +18,7 @@ import (
 // pod. Nobody changes objects of a cache.
 type siblings struct {
 	last  *lru.Cache // pods by stage
-	parts *lru.Cache // by content: those that a pod has in common with some others, not with the last one
+	parts *lru.Cache // of pods and endpoints, by content
 }
 
 // stage of a pod. Pods of one controller have most in common in the same stage: a pod that waits for
@@ -33,9 +33,9 @@ type stage struct {
 // nothing. A controller has three while its pods start.
 const rememberedStages = 3000
 
-// rememberedParts is enough for the nodes of a small cluster, and for the times at which pods became
-// Ready within some minutes.
-const rememberedParts = 500
+// rememberedParts is enough for the nodes of a cluster with some hundred, together with the conditions and
+// container states of pods that became Ready within some minutes.
+const rememberedParts = 1000
 
 func newSiblings() siblings { return siblings{lru.New(rememberedStages), lru.New(rememberedParts)} }
 
@@ -112,7 +112,7 @@ func commonPart[P part[T], T any](is, sibling P) P {
 	return sibling
 }
 
-// interned is the last known part with the content of whole, or this part.
+// interned returns an earlier part with the same encoding of its whole, or this one.
 func interned[P part[T], T, Part any](s siblings, whole P, is Part) Part {
 	text, err := whole.Marshal()
 	if err != nil {

@@ -33,20 +33,23 @@ func TestPodsThatShareMemoryStayTheSame(t *testing.T) {
 }
 
 func TestEndpointsThatShareMemoryStayTheSame(t *testing.T) {
-	endpoint := func(address string, ready bool) discoveryv1.Endpoint {
+	endpoint := func(address, node string, ready bool) discoveryv1.Endpoint {
 		return discoveryv1.Endpoint{
-			Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(ready)},
+			Addresses: []string{address}, NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(ready)},
 			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: ns, Name: "web" + address},
 		}
 	}
-	slice := &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{endpoint("10.1.0.2", true), endpoint("10.1.0.3", true), endpoint("10.1.0.4", false), {}}}
+	slice := &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{endpoint("10.1.0.2", "a", true), endpoint("10.1.0.3", "a", true), endpoint("10.1.0.4", "b", false), {}}}
 	want := slice.DeepCopy()
 	got, err := newSiblings().endpoints(slice)
 	if err != nil || !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if slice.Endpoints[0].Conditions.Ready != slice.Endpoints[1].Conditions.Ready {
-		t.Error("two Ready endpoints have a condition each")
+	if a, b := slice.Endpoints[0], slice.Endpoints[1]; a.Conditions.Ready != b.Conditions.Ready || a.NodeName != b.NodeName {
+		t.Error("two Ready endpoints on a node have a condition or a name of the node each")
+	}
+	if free := cap(slice.Endpoints) - len(slice.Endpoints); free > 0 {
+		t.Errorf("the array has room for %d more endpoints", free)
 	}
 }
 
@@ -69,7 +72,7 @@ func TestEntriesThatShareMemoryStayTheSame(t *testing.T) {
 
 // Pods that became Ready in the same second share their conditions, whichever pod came in between.
 // client-go may transform an object twice.
-func TestEqualPartsAreSharedAndTransformedOnce(t *testing.T) {
+func TestEqualPartsAreSharedAlsoAfterASecondTransform(t *testing.T) {
 	siblings := newSiblings()
 	slim := func(name string, ready int) *corev1.Pod {
 		pod := fatPods()[1]

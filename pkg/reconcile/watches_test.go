@@ -27,8 +27,10 @@ func (w *world) keysFor(obj runtime.Object) string {
 	return strings.Join(slices.Compact(keys), ", ")
 }
 
-func saysItWaits(pod *corev1.Pod) *corev1.Pod {
-	pod.Status.Conditions = []corev1.PodCondition{{Type: v1.ConditionAddressesBound, Status: corev1.ConditionFalse}}
+func saysItWaits(pod *corev1.Pod) *corev1.Pod { return saysBound(pod, corev1.ConditionFalse) }
+
+func saysBound(pod *corev1.Pod, bound corev1.ConditionStatus) *corev1.Pod {
+	pod.Status.Conditions = []corev1.PodCondition{{Type: v1.ConditionAddressesBound, Status: bound}}
 	return pod
 }
 
@@ -59,6 +61,7 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		{"block, the Pod2 is complete", []runtime.Object{complete(wantsAddresses(newPod2("web", 1, "blue")))}, newBlock("blue"), "AddressHistory blue, AddressSlice blue, Network blue"},
 		{"pod that asks", nil, newPod("a on=blue,green"), "Network blue, Network green, Pod a"},
 		{"pod that has all its addresses", nil, newPod("a on=blue published=blue:10.1.0.2"), "AddressSlice blue, Network blue"},
+		{"pod that waited, and has them", nil, saysBound(newPod("a on=blue published=blue:10.1.0.2"), corev1.ConditionTrue), "AddressSlice blue, Network blue"},
 		{"pod that says that it waits", nil, saysItWaits(newPod("a on=blue published=blue:10.1.0.2")), "AddressSlice blue, Network blue, Pod a"},
 		{"pod with another request than before", nil, newPod("a on=blue,green published=blue:10.1.0.2"), "AddressSlice blue, Network blue, Network green, Pod a"},
 		{"pod with the gate alone", nil, newPod("a gated"), "Pod a"},

@@ -62,7 +62,7 @@ func TestTwoThousandReplicas(t *testing.T) {
 	begin = time.Now()
 	c = startController(t, ns, withMetrics)
 	c.waitIdle(t, 1) // pods with their addresses are not synced
-	took("a second controller has looked at every object")
+	took("a second controller is idle")
 	c.requireQuiet(t, ns, begin, "pod2s,networks,ab")
 
 	begin = time.Now()
