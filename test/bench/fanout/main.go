@@ -33,7 +33,8 @@ type options struct {
 }
 
 func main() {
-	o := options{Agents: 500, Pods: 2000, Churn: time.Minute, Idle: 30 * time.Second}
+	// The API server sends each watch a bookmark about once a minute. A shorter rest might count none of them.
+	o := options{Agents: 500, Pods: 2000, Churn: time.Minute, Idle: 2 * time.Minute}
 	flag.StringVar(&o.root, "root", ".", "the checkout, with bin/ built")
 	flag.StringVar(&o.out, "out", "", "directory for fan-out.md; empty: only print the figures")
 	flag.IntVar(&o.Agents, "agents", o.Agents, "number of nodes, each with an agent")
