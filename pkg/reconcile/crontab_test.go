@@ -270,6 +270,25 @@ func TestCronTabKeys(t *testing.T) {
 	}
 }
 
+// A pod of a run may have lost the label of its CronTab. Only an AddressBlock leads to it.
+func TestAGoingCronTabSeesTheHoldersOfAddresses(t *testing.T) {
+	for going, want := range map[bool]string{true: "a ct-1-x", false: "ct-1-x"} {
+		run := newRunPod()
+		run.Name, run.UID = "ct-1-x", "uid-of-ct-1-x"
+		w := newWorld(t, newCronTab(going), run, newPod("a on=blue"), newPod("b on=blue"), newPod("c on=blue"),
+			newBlock("blue", "10.1.0.2 a Bound", "10.1.0.3 b Reserved", "10.1.0.4 ct-1-x Bound"))
+		state, _, err := w.r.kinds.cronTab.observe(Key{KindCronTab, ns, "ct"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, pod := range state.Pods {
+			names = append(names, pod.Name)
+		}
+		same(t, strings.Join(names, " "), want)
+	}
+}
+
 // Like the API server, which accepts no zone of its own machine.
 func TestZone(t *testing.T) {
 	for name, want := range map[string]string{
