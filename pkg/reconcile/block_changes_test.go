@@ -31,6 +31,7 @@ func TestWhichChangesOfABlockAreWritten(t *testing.T) {
 	}{
 		{"nothing", newBlock("blue", a), newBlock("blue", a), ""},
 		{"the first entries", newBlock("blue"), newBlock("blue", a, b), "add /spec/entries"},
+		{"no entries left", newBlock("blue", a, b), newBlock("blue"), "add /spec/entries"},
 		{"an entry more", newBlock("blue", a, c), newBlock("blue", a, b, c), "add /spec/entries/1"},
 		{"an entry at the end", newBlock("blue", a), newBlock("blue", a, b), "add /spec/entries/1"},
 		{"an entry less", newBlock("blue", a, b, c), newBlock("blue", b, c), "remove /spec/entries/0"},

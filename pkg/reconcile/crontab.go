@@ -63,7 +63,10 @@ func (s *caches) withHolders(pods []*corev1.Pod, blocks []*samplev1.AddressBlock
 	for _, block := range blocks {
 		for i := range block.Spec.Entries { // large, so they are not copied
 			e := &block.Spec.Entries[i]
-			if pod := s.pods.get(block.Namespace, e.Pod); e.State == samplev1.AddressBound && pod != nil && pod.UID == e.PodUID {
+			if e.State != samplev1.AddressBound {
+				continue
+			}
+			if pod := s.pods.get(block.Namespace, e.Pod); pod != nil && pod.UID == e.PodUID {
 				pods = append(pods, pod)
 			}
 		}
