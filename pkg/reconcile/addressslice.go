@@ -45,7 +45,7 @@ const (
 // removalsEvery: other nodes accept packets from them.
 const (
 	removalsEvery    = 10 * time.Second
-	removalsPerSlice = 500 * time.Millisecond
+	removalsPerSlice = time.Second
 	mostRemovals     = time.Minute
 )
 

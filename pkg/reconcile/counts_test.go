@@ -126,8 +126,8 @@ func TestLargerObjectsAreCountedLessOften(t *testing.T) {
 		counts, releases, removals time.Duration
 	}{
 		{3, 1, 1, countsEvery, releasesEvery, removalsEvery},
-		{600, 3, 12, 600 * time.Millisecond, 2 * time.Second, 10 * time.Second},
-		{4_000, 16, 80, time.Second, 2 * time.Second, 40 * time.Second},
+		{600, 3, 12, 600 * time.Millisecond, 2 * time.Second, 12 * time.Second},
+		{2_000, 8, 40, time.Second, 2 * time.Second, 40 * time.Second},
 		{8_000, 32, 160, time.Second, 3200 * time.Millisecond, mostRemovals},
 		{100_000, 400, 2000, mostCounts, mostReleases, mostRemovals},
 	} {

@@ -84,7 +84,7 @@ func (s *slot) edit() *v1.AddressSlice {
 	return s.is
 }
 
-func (s *slot) room() bool { return len(s.is.Spec.Locations)-len(s.past) < full }
+func (s *slot) room() int { return full + len(s.past) - len(s.is.Spec.Locations) }
 
 // purge removes the past addresses, because the slice is written anyway.
 func (s *slot) purge() {
@@ -183,15 +183,17 @@ func (s State) keep(slice *v1.AddressSlice, others map[string]string, unlocated 
 	return x
 }
 
-// fill puts the other addresses into slices that change anyway, then into those with the most
-// past addresses, then into the fullest ones, and then into new ones.
+// fill puts the other addresses into slices that change anyway, then into those with room for
+// all of them, then into those with the most past addresses, then into the fullest ones, and then
+// into new ones. Each slice that changes is an event for each agent that watches it.
 func fill(slots []*slot, create func() *slot, others map[string]string) {
-	order := slices.DeleteFunc(slices.Clone(slots), func(x *slot) bool { return !x.room() })
+	order := slices.DeleteFunc(slices.Clone(slots), func(x *slot) bool { return x.room() <= 0 })
+	enough := func(x *slot) bool { return x.room() >= len(others) }
 	slices.SortStableFunc(order, func(a, b *slot) int {
-		return cmp.Or(compare(b.changed(), a.changed()), cmp.Compare(len(b.past), len(a.past)), cmp.Compare(len(b.is.Spec.Locations), len(a.is.Spec.Locations)))
+		return cmp.Or(compare(b.changed(), a.changed()), compare(enough(b), enough(a)), cmp.Compare(len(b.past), len(a.past)), cmp.Compare(len(b.is.Spec.Locations), len(a.is.Spec.Locations)))
 	})
 	for _, address := range slices.Sorted(maps.Keys(others)) {
-		for len(order) > 0 && !order[0].room() {
+		for len(order) > 0 && order[0].room() <= 0 {
 			order = order[1:]
 		}
 		if len(order) == 0 {

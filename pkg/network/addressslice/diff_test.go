@@ -145,6 +145,10 @@ func TestPacking(t *testing.T) {
 			removeFrom(s, 1, 20)
 			s.Locations["10.9.9.9"], s.RemovalsHeld = "192.0.2.1", time.Second
 		}), "blue-1:21 "},
+		"one with room for all": {after(blue(120), func(s *State) {
+			removeFrom(s, 1, 49)
+			s.Locations["10.9.9.8"], s.Locations["10.9.9.9"], s.RemovalsHeld = "192.0.2.1", "192.0.2.1", time.Second
+		}), "blue-2:22 "},
 		"an empty one":         {after(blue(120), func(s *State) { removeFrom(s, 2, 0) }), "-blue-2 "},
 		"the first gets empty": {after(blue(120), func(s *State) { removeFrom(s, 0, 0) }), "blue-0:0 "},
 		"being deleted":        {after(blue(70), func(s *State) { s.Slices[1].DeletionTimestamp = &metav1.Time{} }), "+blue-2:20 "},

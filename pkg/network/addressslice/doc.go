@@ -8,9 +8,9 @@
 //
 // An address stays in its AddressSlice while its pod runs, so a change of one pod is a change
 // of one AddressSlice, and agents read only that one again. New addresses fill the
-// AddressSlices that change anyway, then the fullest ones. An empty AddressSlice is deleted,
-// except the one with the properties: it comes before the first pod, so a pod can start on a
-// node without waiting for the controller.
+// AddressSlices that change anyway, then those with room for all of them, then the fullest ones.
+// An empty AddressSlice is deleted, except the one with the properties: it comes before the
+// first pod, so a pod can start on a node without waiting for the controller.
 //
 // No promise about addresses rests on AddressSlices. They only say where packets go, and they
 // lag behind. A node delivers a packet only to a pod that its own record knows.
