@@ -139,7 +139,7 @@ func Orphans(s State) []Orphan {
 func (v *view) orphaned(place int, r replica) Unlike {
 	without := r.pod.DeepCopy()
 	without.OwnerReferences = nil
-	r.fact = *factOf(without)
+	r.fact = factOf(without)
 	_, why := v.adoption(place, r)
 	return why
 }

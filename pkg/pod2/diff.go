@@ -169,7 +169,7 @@ func (v *view) nextChange(failures map[int]failure) time.Duration {
 	}
 	for r := range v.all() {
 		if r.live() && r.ready && !r.available {
-			at(r.availableAt)
+			at(v.availableAt(r))
 		}
 	}
 	for r := range v.all() {

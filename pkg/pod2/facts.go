@@ -30,6 +30,9 @@ type fact struct {
 	since      *metav1.Time // if it is ready
 	pod2, hash string       // labels
 	request    string       // annotation v1.Pod2RequestAnnotation
+	given      string       // annotation v1.Pod2LabelsAnnotation
+	// unschedulable is the condition that says so, nil if the pod is scheduled.
+	unschedulable *corev1.PodCondition
 }
 
 // Of returns the facts of pods, in their order, see plan.Again.
@@ -42,7 +45,7 @@ func factOf(pod *corev1.Pod) *fact {
 	f := &fact{
 		pod: pod, record: recordedInPlace(pod), terminating: pod.DeletionTimestamp != nil, over: attachment.Over(pod), gated: attachment.Gated(pod),
 		pod2: pod.Labels[v1.Pod2Label], hash: pod.Labels[v1.PodTemplateHashLabel],
-		request: pod.Annotations[v1.Pod2RequestAnnotation],
+		request: pod.Annotations[v1.Pod2RequestAnnotation], given: pod.Annotations[v1.Pod2LabelsAnnotation],
 	}
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		f.controller = &ref.UID
@@ -56,6 +59,9 @@ func factOf(pod *corev1.Pod) *fact {
 				}
 			}
 		}
+	}
+	if c := attachment.Condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+		f.unschedulable = c
 	}
 	index, numbered := pod.Labels[v1.PodIndexLabel]
 	f.labelled = numbered && pod.Labels[v1.ManagedLabel] == "true" && index == pod.Name[strings.LastIndexByte(pod.Name, '-')+1:]

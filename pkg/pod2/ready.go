@@ -3,7 +3,6 @@ package pod2
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -55,7 +54,7 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		{ReasonNodeUnreachable, each(v.slots, func(_ int, r replica) string { return v.lost(r) })},
 		{ReasonPodsFailing, each(v.slots, func(i int, r replica) string { return v.failing(i, r, failures) })},
 		{ReasonUpdating, v.updating()},
-		{ReasonUnschedulable, each(v.replicas, func(_ int, r replica) string { return r.unschedulable() })},
+		{ReasonUnschedulable, each(v.replicas, func(_ int, r replica) string { return r.whyUnschedulable() })},
 		{ReasonPodsNotReady, each(v.replicas, v.unready)},
 	} {
 		if row.message != "" {
@@ -207,7 +206,7 @@ func (v *view) updating() string {
 		if !r.live() || r.outdated != "" {
 			return ""
 		}
-		if stuck := r.unschedulable(); stuck != "" {
+		if stuck := r.whyUnschedulable(); stuck != "" {
 			return stuck
 		}
 		return v.unready(i, r)
@@ -218,15 +217,11 @@ func (v *view) updating() string {
 	return text
 }
 
-func (r replica) unschedulable() string {
-	if !r.live() {
+func (r replica) whyUnschedulable() string {
+	if !r.live() || r.unschedulable == nil {
 		return ""
 	}
-	c := attachment.Condition(r.pod, corev1.PodScheduled)
-	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
-		return ""
-	}
-	return r.pod.Name + " cannot be scheduled: " + shorten.To(c.Message, maxCause)
+	return r.pod.Name + " cannot be scheduled: " + shorten.To(r.unschedulable.Message, maxCause)
 }
 
 // unready returns why a replica is not available.

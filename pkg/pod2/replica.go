@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// replica is a pod and its state for this Pod2; without a pod, a missing replica.
+// replica is a pod and its state for this Pod2; without a pod, a missing replica. It is small,
+// because each decision looks at all replicas many times.
 type replica struct {
-	fact
+	*fact
 	own         bool
 	available   bool
-	availableAt time.Time // when it is ready
-	outdated    string    // why, "" if it matches the spec
-	moved       string    // how the request for addresses differs, "" if it does not
-	stale       bool      // to be updated
-	step        *step     // if it is stale
+	stale       bool   // to be updated
+	outdated    string // why, "" if it matches the spec
+	moved       string // how the request for addresses differs, "" if it does not
+	step        *step  // if it is stale
 	relabelling *Relabelling
 }
 
+// missing is a replica without a pod.
+func missing() replica { return replica{fact: &fact{}} }
+
 func (v *view) replica(f *fact, place int, placed bool) replica {
-	r := replica{fact: *f, own: f.controller != nil && *f.controller == v.pod2.UID}
-	if r.ready {
-		r.availableAt = f.since.Add(time.Duration(v.pod2.Spec.MinReadySeconds) * time.Second)
-		r.available = v.pod2.Spec.MinReadySeconds <= 0 || !v.now.Before(r.availableAt)
-	}
+	r := replica{fact: f, own: f.controller != nil && *f.controller == v.pod2.UID}
+	r.available = r.ready && (v.pod2.Spec.MinReadySeconds <= 0 || !v.now.Before(v.availableAt(r)))
 	if placed {
 		r.moved = v.moved(f, place)
 	}
@@ -32,6 +32,11 @@ func (v *view) replica(f *fact, place int, placed bool) replica {
 		r.relabelling = v.relabelling(r, v.givenTo(f.hash))
 	}
 	return r
+}
+
+// availableAt is when a pod that is Ready becomes available.
+func (v *view) availableAt(r replica) time.Time {
+	return r.since.Add(time.Duration(v.pod2.Spec.MinReadySeconds) * time.Second)
 }
 
 // outdated returns how the pod differs from one created now, "" if it does not.

@@ -68,7 +68,7 @@ func look(s State) *view {
 		names: s.Names, claims: readClaims(s), classes: s.StorageClasses, podNames: map[string]bool{},
 	}
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)
-	v.replicas = make([]replica, v.ordinals.Count())
+	v.replicas = slices.Repeat([]replica{missing()}, v.ordinals.Count())
 	surge := map[int]replica{}
 	for _, f := range s.Facts.Of(s.Pods) {
 		pod := f.pod
@@ -134,7 +134,10 @@ func (v *view) placeSurge(there map[int]replica) {
 		}
 	}
 	for i := range v.maxSurge() {
-		r := there[len(v.replicas)+i]
+		r, ok := there[len(v.replicas)+i]
+		if !ok {
+			r = missing()
+		}
 		r.stale = r.own && r.outdated != "" && !v.pod2.Spec.Paused
 		if i < wanted {
 			v.surge = append(v.surge, r)
