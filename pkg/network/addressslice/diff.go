@@ -184,11 +184,17 @@ func (s State) keep(slice *v1.AddressSlice, others map[string]string, unlocated 
 }
 
 // fill puts the other addresses into slices that change anyway, then into those with room for
-// all of them, then into those with the most past addresses, then into the fullest ones, and then
+// the rest, then into those with the most past addresses, then into the fullest ones, and then
 // into new ones. Each slice that changes is an event for each agent that watches it.
 func fill(slots []*slot, create func() *slot, others map[string]string) {
 	order := slices.DeleteFunc(slices.Clone(slots), func(x *slot) bool { return x.room() <= 0 })
-	enough := func(x *slot) bool { return x.room() >= len(others) }
+	left := len(others) // for slices that would not change otherwise
+	for _, x := range order {
+		if x.changed() {
+			left -= x.room()
+		}
+	}
+	enough := func(x *slot) bool { return x.room() >= left }
 	slices.SortStableFunc(order, func(a, b *slot) int {
 		return cmp.Or(compare(b.changed(), a.changed()), compare(enough(b), enough(a)), cmp.Compare(len(b.past), len(a.past)), cmp.Compare(len(b.is.Spec.Locations), len(a.is.Spec.Locations)))
 	})

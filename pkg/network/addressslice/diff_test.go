@@ -3,6 +3,7 @@ package addressslice
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // blue is a State of Network blue with pods on the first few addresses, all on one node.
@@ -45,6 +47,7 @@ func carry(s *State, p Plan) {
 		c.UID = types.UID("uid-of-" + c.Name)
 		s.Slices = append(s.Slices, c)
 	}
+	slices.SortFunc(s.Slices, plan.ByName)
 }
 
 func deleted(slices []*v1.AddressSlice, name string) (rest []*v1.AddressSlice) {
@@ -149,6 +152,18 @@ func TestPacking(t *testing.T) {
 			removeFrom(s, 1, 49)
 			s.Locations["10.9.9.8"], s.Locations["10.9.9.9"], s.RemovalsHeld = "192.0.2.1", "192.0.2.1", time.Second
 		}), "blue-2:22 "},
+		"one with room for the rest": {after(blue(150), func(s *State) {
+			carryWithout(s, 1, 19)
+			carryWithout(s, 2, 30)
+			for a := range s.Slices[2].Spec.Locations {
+				s.Locations[a] = "192.0.2.9" // so this slice changes, and takes 20
+			}
+			removeFrom(s, 0, 40)
+			for i := range 25 {
+				s.Locations[fmt.Sprintf("10.9.9.%d", i)] = "192.0.2.1"
+			}
+			s.RemovalsHeld = time.Second
+		}), "blue-0:45 blue-2:50 "},
 		"an empty one":         {after(blue(120), func(s *State) { removeFrom(s, 2, 0) }), "-blue-2 "},
 		"the first gets empty": {after(blue(120), func(s *State) { removeFrom(s, 0, 0) }), "blue-0:0 "},
 		"being deleted":        {after(blue(70), func(s *State) { s.Slices[1].DeletionTimestamp = &metav1.Time{} }), "+blue-2:20 "},

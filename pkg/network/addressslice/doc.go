@@ -8,7 +8,7 @@
 //
 // An address stays in its AddressSlice while its pod runs, so a change of one pod is a change
 // of one AddressSlice, and agents read only that one again. New addresses fill the
-// AddressSlices that change anyway, then those with room for all of them, then the fullest ones.
+// AddressSlices that change anyway, then those with room for the rest, then the fullest ones.
 // An empty AddressSlice is deleted, except the one with the properties: it comes before the
 // first pod, so a pod can start on a node without waiting for the controller.
 //
