@@ -16,7 +16,7 @@ import (
 // the pod only. So a program that decides again and again reads each version once.
 type Facts []*fact
 
-// fact is about one version of a pod.
+// fact is about one version of a pod. It never changes: all decisions about that version share it.
 type fact struct {
 	pod         *corev1.Pod
 	record      inPlaceRecord
@@ -31,7 +31,7 @@ type fact struct {
 	pod2, hash string       // labels
 	request    string       // annotation v1.Pod2RequestAnnotation
 	given      string       // annotation v1.Pod2LabelsAnnotation
-	// unschedulable is the condition that says so, nil if the pod is scheduled.
+	// unschedulable is the condition that says so, else nil.
 	unschedulable *corev1.PodCondition
 }
 

@@ -34,8 +34,12 @@ func TestFactsDecideNothing(t *testing.T) {
 		slices.SortStableFunc(earlier, plan.ByName)
 		want := Diff(s)
 		s.Facts = Facts(nil).Of(earlier)
+		facts := s.Facts.Of(s.Pods)
 		if got := Diff(s); !reflect.DeepEqual(got.String(), want.String()) {
 			t.Errorf("with facts of an earlier look, the plan is\n%s\nwithout\n%s", got, want)
+		}
+		if !reflect.DeepEqual(s.Facts.Of(s.Pods), facts) || !reflect.DeepEqual(facts, Facts(nil).Of(s.Pods)) {
+			t.Error("the decision changed the facts")
 		}
 	})
 }

@@ -34,7 +34,7 @@ func (v *view) replica(f *fact, place int, placed bool) replica {
 	return r
 }
 
-// availableAt is when a pod that is Ready becomes available.
+// availableAt is when a pod becomes available. It must be Ready.
 func (v *view) availableAt(r replica) time.Time {
 	return r.since.Add(time.Duration(v.pod2.Spec.MinReadySeconds) * time.Second)
 }
