@@ -16,8 +16,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/pod2/pod2/internal/app"
+	"github.com/pod2/pod2/internal/queue"
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
@@ -86,7 +88,7 @@ func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch
 		since:   map[reconcile.Key]time.Time{},
 		rests:   map[reconcile.Key]time.Time{},
 		backoff: backoff,
-		queue:   workqueue.NewTypedRateLimitingQueueWithConfig(backoff, workqueue.TypedRateLimitingQueueConfig[reconcile.Key]{Name: "pod2"}),
+		queue:   queue.New(backoff, clock.RealClock{}),
 	}
 	logger := klog.FromContext(ctx)
 	for i, watch := range watches {

@@ -203,6 +203,7 @@ func TestRetriesAreAtMostAMinuteApartAndOfAnOldViewAThirdOfThat(t *testing.T) {
 func TestRest(t *testing.T)                             { theLoop.Rest(t) }
 func TestRequeueAfter(t *testing.T)                     { theLoop.RequeueAfter(t) }
 func TestOneKeyIsNeverSyncedTwiceAtOnce(t *testing.T)   { theLoop.OneKeyIsNeverSyncedTwiceAtOnce(t) }
+func TestAPod2ThatHasWaitedComesNext(t *testing.T)      { theLoop.APod2ThatHasWaitedComesNext(t) }
 func TestStop(t *testing.T)                             { theLoop.Stop(t) }
 func TestSyncsEndWithTheirContext(t *testing.T)         { theLoop.SyncsEndWithTheirContext(t) }
 func TestStuckSync(t *testing.T)                        { theLoop.StuckSync(t) }

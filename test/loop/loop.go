@@ -5,6 +5,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +149,25 @@ func (n New) OneKeyIsNeverSyncedTwiceAtOnce(t *testing.T) {
 			"1m0s Network default/blue begins",
 			"1m10s Network default/green ends",
 			"2m0s Network default/blue ends")
+		stop()
+	})
+}
+
+// APod2ThatHasWaitedComesNext checks that other keys do not hold up a Pod2 for long.
+func (n New) APod2ThatHasWaitedComesNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.New()
+		c, stop := n.start(t, sync(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+			log.Note("%s", key)
+			time.Sleep(200 * time.Millisecond)
+			return reconcile.Result{}, nil
+		}), 1)
+		for _, key := range []string{"Pod web-0", "Pod web-1", "Pod web-2", "Pod web-3", "Pod2 web"} {
+			kind, name, _ := strings.Cut(key, " ")
+			c.Queue.Add(reconcile.Key{Kind: kind, Name: name})
+		}
+		time.Sleep(time.Second)
+		log.Expect(t, "0s Pod web-0", "200ms Pod web-1", "400ms Pod web-2", "600ms Pod2 web", "800ms Pod web-3")
 		stop()
 	})
 }
