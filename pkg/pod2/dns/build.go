@@ -91,7 +91,8 @@ func serviceDiffers(is, want *corev1.Service) string {
 // slicesOf returns the wanted slices of a Service, by family and ordinal.
 func (v *view) slicesOf(s service) []*discoveryv1.EndpointSlice {
 	var families [2][]*discoveryv1.EndpointSlice
-	var ordinals [2]int32 // of the last endpoint
+	var ordinals [2]int32                     // of the last endpoint
+	var current [2]*discoveryv1.EndpointSlice // with the name of the last slice
 	for _, m := range v.members {
 		address, ok := m.address(s.network)
 		if !ok {
@@ -102,11 +103,21 @@ func (v *view) slicesOf(s service) []*discoveryv1.EndpointSlice {
 			family = 1
 		}
 		if len(families[family]) == 0 || ordinals[family]/perSlice != m.ordinal/perSlice {
-			families[family] = append(families[family], v.newSlice(s, sliceName(s.name, m.ordinal, address), address))
+			name := sliceName(s.name, m.ordinal, address)
+			next := v.newSlice(s, name, address)
+			families[family], current[family] = append(families[family], next), find(v.Slices, name)
+			if is := current[family]; is != nil {
+				next.Endpoints = make([]discoveryv1.Endpoint, 0, len(is.Endpoints))
+			}
 		}
 		ordinals[family] = m.ordinal
 		last := families[family][len(families[family])-1]
-		last.Endpoints = append(last.Endpoints, endpoint(m.pod, address))
+		place := len(last.Endpoints)
+		if is := current[family]; is != nil && place < len(is.Endpoints) && isEndpoint(&is.Endpoints[place], m.pod, address) {
+			last.Endpoints = append(last.Endpoints, is.Endpoints[place])
+		} else {
+			last.Endpoints = append(last.Endpoints, endpoint(m.pod, address))
+		}
 	}
 	return append(families[0], families[1]...)
 }
@@ -147,6 +158,19 @@ func endpoint(pod *corev1.Pod, address netip.Addr) discoveryv1.Endpoint {
 		e.NodeName = ptr.To(pod.Spec.NodeName)
 	}
 	return e
+}
+
+// isEndpoint reports whether e is endpoint(pod, address). Most endpoints of thousands are, so most
+// need not be built anew.
+func isEndpoint(e *discoveryv1.Endpoint, pod *corev1.Pod, address netip.Addr) bool {
+	var text [len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")]byte
+	is := func(b *bool, want bool) bool { return b != nil && *b == want }
+	c, ref := &e.Conditions, e.TargetRef
+	return len(e.Addresses) == 1 && e.Addresses[0] == string(address.AppendTo(text[:0])) && e.Hostname != nil && *e.Hostname == pod.Name &&
+		is(c.Ready, true) && is(c.Serving, attachment.Ready(pod)) && is(c.Terminating, pod.DeletionTimestamp != nil) &&
+		ref != nil && *ref == corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID} &&
+		ptr.Deref(e.NodeName, "") == pod.Spec.NodeName && (e.NodeName != nil) == (pod.Spec.NodeName != "") &&
+		e.DeprecatedTopology == nil && e.Zone == nil && e.Hints == nil
 }
 
 // Alike reports whether two versions of a pod have the same names and the same endpoints. Then

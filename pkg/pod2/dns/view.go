@@ -55,7 +55,7 @@ func look(s State) *view {
 			v.members = append(v.members, member{f, ordinal})
 		}
 	}
-	slices.SortStableFunc(v.members, func(a, b member) int { return cmp.Compare(a.ordinal, b.ordinal) })
+	slices.SortFunc(v.members, func(a, b member) int { return cmp.Compare(a.ordinal, b.ordinal) })
 	left := map[string]bool{}
 	for _, m := range v.members {
 		for _, a := range m.addresses {
