@@ -105,6 +105,10 @@ func (f *unwatched[T]) addTo(key Key, listed []T, listedAt string, wanted func(T
 			again = plan.Soonest(again, left)
 		}
 	}
+	if again == 0 {
+		sortByName(listed)
+		return listed, 0
+	}
 	slices.SortFunc(listed, func(a, b T) int {
 		if order := plan.ByName(a, b); order != 0 || a.GetResourceVersion() == b.GetResourceVersion() {
 			return order
