@@ -16,10 +16,10 @@ const (
 	// addresses. The next sync of the Pod2 creates more pods and writes its status, which people
 	// watch.
 	patience = 500 * time.Millisecond
-	// apart is the least time between two Pod2s that come next for this reason. A sync that
-	// creates pods takes a worker for half a second. If many Pod2s create pods, most workers are
-	// left for the addresses of these pods.
-	apart = 100 * time.Millisecond
+	// between is how many other keys come between two Pod2s that come next for this reason. A
+	// sync that creates pods takes a worker for half a second. If many Pod2s create pods, the
+	// pods must not wait for their addresses until all are created.
+	between = 50
 )
 
 // New returns an empty queue. The backoff is for keys that failed.
@@ -37,12 +37,12 @@ func New(backoff workqueue.TypedRateLimiter[reconcile.Key], clock clock.WithTick
 
 // line is first come, first served, except for Pod2s whose patience has ended:
 //
-//	in line, all for a second  pod a-1, pod a-2, pod a-3, Pod2 a, Pod2 b
-//	one key every 50 ms        Pod2 a, pod a-1, Pod2 b, pod a-2, pod a-3
+//	in line, all for a second  pod a-1 to a-60, Pod2 a, Pod2 b
+//	they are taken as          Pod2 a, pod a-1 to a-50, Pod2 b, pod a-51 to a-60
 type line struct {
 	clock         clock.PassiveClock
 	pod2s, others []arrival
-	overtook      time.Time // when a Pod2 last did
+	left          int // others to come before a Pod2 may overtake
 }
 
 type arrival struct {
@@ -67,15 +67,16 @@ func (l *line) Len() int { return len(l.pod2s) + len(l.others) }
 
 // Pop returns the next key. Call it only if there is one.
 func (l *line) Pop() reconcile.Key {
-	switch now := l.clock.Now(); {
-	case len(l.pod2s) == 0:
-		return take(&l.others)
-	case len(l.others) == 0 || l.pod2s[0].at.Before(l.others[0].at):
-		return take(&l.pod2s)
-	case now.Sub(l.pod2s[0].at) >= patience && now.Sub(l.overtook) >= apart:
-		l.overtook = now
-		return take(&l.pod2s)
+	if len(l.pod2s) > 0 {
+		if len(l.others) == 0 || l.pod2s[0].at.Before(l.others[0].at) {
+			return take(&l.pod2s)
+		}
+		if l.left == 0 && l.clock.Since(l.pod2s[0].at) >= patience {
+			l.left = between
+			return take(&l.pod2s)
+		}
 	}
+	l.left = max(0, l.left-1)
 	return take(&l.others)
 }
 
