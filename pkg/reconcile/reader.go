@@ -43,9 +43,9 @@ func (c reader[T]) sorted(index, value string) []T {
 	return objects
 }
 
-// sortByName is plan.ByName for thousands of objects. Their names often differ only in a few bytes
-// after a common prefix, as web-0 and web-9999. It compares these bytes as a number, and reads
-// the names again only if the numbers are equal.
+// sortByName sorts thousands of objects. Their names often differ only in a few bytes after a common
+// prefix, as web-0 and web-9999. It compares these bytes as a number, and reads the names again
+// only if the numbers are equal. Without a common prefix it is a little slower than plan.ByName.
 func sortByName[T metav1.Object](objects []T) {
 	if len(objects) == 0 {
 		return

@@ -24,6 +24,11 @@ func TestSortByName(t *testing.T) {
 		got, want := slices.Clone(pods), slices.Clone(pods)
 		sortByName(got)
 		slices.SortFunc(want, plan.ByName)
+		for _, pod := range pods {
+			if !slices.Contains(got, pod) {
+				t.Errorf("pod %s is lost", pod.Name)
+			}
+		}
 		if !slices.EqualFunc(got, want, func(a, b *corev1.Pod) bool { return a.Name == b.Name }) {
 			for _, pod := range got {
 				t.Log(pod.Name)

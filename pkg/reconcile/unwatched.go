@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -105,20 +104,17 @@ func (f *unwatched[T]) addTo(key Key, listed []T, listedAt string, wanted func(T
 			again = plan.Soonest(again, left)
 		}
 	}
-	if again == 0 {
-		sortByName(listed)
-		return listed, 0
+	sortByName(listed)
+	kept := listed[:0]
+	for _, object := range listed {
+		switch last := len(kept) - 1; {
+		case last < 0 || kept[last].GetName() != object.GetName():
+			kept = append(kept, object)
+		case newer(object.GetResourceVersion(), kept[last].GetResourceVersion()):
+			kept[last] = object
+		}
 	}
-	slices.SortFunc(listed, func(a, b T) int {
-		if order := plan.ByName(a, b); order != 0 || a.GetResourceVersion() == b.GetResourceVersion() {
-			return order
-		}
-		if newer(a.GetResourceVersion(), b.GetResourceVersion()) {
-			return -1
-		}
-		return 1
-	})
-	return slices.CompactFunc(listed, func(a, b T) bool { return a.GetName() == b.GetName() }), again
+	return kept, again
 }
 
 // labelledAtAll says whether our watch shows the object, because it has the label of a Pod2.

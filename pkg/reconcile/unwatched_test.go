@@ -44,6 +44,7 @@ func TestFoundPodsAreAdded(t *testing.T) {
 		{"a pod that the cache has in an older version", []*corev1.Pod{podAt("a", "10")}, []*corev1.Pod{podAt("a", "9")}, "a/10"},
 		{"a pod that the cache has in a newer version", []*corev1.Pod{podAt("a", "9")}, []*corev1.Pod{podAt("a", "10")}, "a/10"},
 		{"a pod that the cache has in the same version", []*corev1.Pod{podAt("a", "9")}, []*corev1.Pod{podAt("a", "9")}, "a/9"},
+		{"pods of the cache alone", nil, []*corev1.Pod{podAt("c", "1"), podAt("a", "2"), podAt("b", "3")}, "a/2 b/3 c/1"},
 		{"not a pod of another namespace", []*corev1.Pod{elsewhere}, nil, ""},
 		{"not an unwanted pod", []*corev1.Pod{podAt("x", "5")}, nil, ""},
 		{"the last sighting", []*corev1.Pod{podAt("a", "5"), podAt("a", "6")}, nil, "a/6"},
