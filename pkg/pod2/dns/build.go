@@ -88,38 +88,41 @@ func serviceDiffers(is, want *corev1.Service) string {
 	return differ.String()
 }
 
-// slicesOf returns the wanted slices of a Service, by family and ordinal.
+// slicesOf returns the wanted slices of a Service, by family and ordinal. They share the endpoints
+// that are in the same place of the current slice, so nobody may change an endpoint.
 func (v *view) slicesOf(s service) []*discoveryv1.EndpointSlice {
-	var families [2][]*discoveryv1.EndpointSlice
-	var ordinals [2]int32                     // of the last endpoint
-	var current [2]*discoveryv1.EndpointSlice // with the name of the last slice
+	type family struct {
+		slices  []*discoveryv1.EndpointSlice
+		ordinal int32                      // of the last endpoint
+		current *discoveryv1.EndpointSlice // with the name of the last slice
+	}
+	var v4, v6 family
 	for _, m := range v.members {
 		address, ok := m.address(s.network)
 		if !ok {
 			continue
 		}
-		family := 0
+		f := &v4
 		if address.Is6() {
-			family = 1
+			f = &v6
 		}
-		if len(families[family]) == 0 || ordinals[family]/perSlice != m.ordinal/perSlice {
-			name := sliceName(s.name, m.ordinal, address)
-			next := v.newSlice(s, name, address)
-			families[family], current[family] = append(families[family], next), find(v.Slices, name)
-			if is := current[family]; is != nil {
-				next.Endpoints = make([]discoveryv1.Endpoint, 0, len(is.Endpoints))
+		if len(f.slices) == 0 || f.ordinal/perSlice != m.ordinal/perSlice {
+			next := v.newSlice(s, sliceName(s.name, m.ordinal, address), address)
+			f.slices, f.current = append(f.slices, next), find(v.Slices, next.Name)
+			if f.current != nil {
+				next.Endpoints = make([]discoveryv1.Endpoint, 0, len(f.current.Endpoints))
 			}
 		}
-		ordinals[family] = m.ordinal
-		last := families[family][len(families[family])-1]
+		f.ordinal = m.ordinal
+		last := f.slices[len(f.slices)-1]
 		place := len(last.Endpoints)
-		if is := current[family]; is != nil && place < len(is.Endpoints) && isEndpoint(&is.Endpoints[place], m.pod, address) {
-			last.Endpoints = append(last.Endpoints, is.Endpoints[place])
+		if f.current != nil && place < len(f.current.Endpoints) && isEndpoint(&f.current.Endpoints[place], m.pod, address) {
+			last.Endpoints = append(last.Endpoints, f.current.Endpoints[place])
 		} else {
 			last.Endpoints = append(last.Endpoints, endpoint(m.pod, address))
 		}
 	}
-	return append(families[0], families[1]...)
+	return append(v4.slices, v6.slices...)
 }
 
 func (v *view) newSlice(s service, name string, address netip.Addr) *discoveryv1.EndpointSlice {

@@ -2,6 +2,7 @@ package dns
 
 import (
 	"net/netip"
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
+
+func TestTheEndpointsOfUnchangedPodsAreShared(t *testing.T) {
+	s := state(t, "networks=blue", "web-0 blue=10.0.0.1", "web-1 blue=10.0.0.2")
+	for !Diff(s).Empty() {
+		apply(&s, Diff(s))
+	}
+	s.Slices[0].Endpoints[0].NodeName = ptr.To("another")
+	wanted := Diff(s).Services[0].UpdateSlices[0].Object.Endpoints
+	if is := s.Slices[0].Endpoints; wanted[0].TargetRef == is[0].TargetRef || wanted[1].TargetRef != is[1].TargetRef {
+		t.Error("the changed endpoint is shared, or the other one is not")
+	}
+}
 
 func TestOnlyTheEndpointOfAPodIsKept(t *testing.T) {
 	address := netip.MustParseAddr("2001:db8::1")
@@ -20,30 +33,38 @@ func TestOnlyTheEndpointOfAPodIsKept(t *testing.T) {
 	going.DeletionTimestamp, going.Spec.NodeName, going.Status = &metav1.Time{}, "", corev1.PodStatus{}
 	for _, pod := range []*corev1.Pod{ready, going} {
 		if e := endpoint(pod, address); !isEndpoint(&e, pod, address) {
-			t.Errorf("the endpoint of %v is built anew", pod.ObjectMeta)
+			t.Errorf("the endpoint of a pod on node %q is built anew", pod.Spec.NodeName)
 		}
-		for field, change := range map[string]func(*discoveryv1.Endpoint){
-			"address":         func(e *discoveryv1.Endpoint) { e.Addresses[0] = "2001:db8::2" },
-			"two addresses":   func(e *discoveryv1.Endpoint) { e.Addresses = append(e.Addresses, "2001:db8::2") },
-			"no address":      func(e *discoveryv1.Endpoint) { e.Addresses = nil },
-			"hostname":        func(e *discoveryv1.Endpoint) { e.Hostname = ptr.To("web-1") },
-			"no hostname":     func(e *discoveryv1.Endpoint) { e.Hostname = nil },
-			"node":            func(e *discoveryv1.Endpoint) { e.NodeName = ptr.To("node-2") },
-			"empty node":      func(e *discoveryv1.Endpoint) { e.NodeName = ptr.To("") },
-			"not ready":       func(e *discoveryv1.Endpoint) { *e.Conditions.Ready = false },
-			"serving":         func(e *discoveryv1.Endpoint) { *e.Conditions.Serving = !*e.Conditions.Serving },
-			"serving unknown": func(e *discoveryv1.Endpoint) { e.Conditions.Serving = nil },
-			"terminating":     func(e *discoveryv1.Endpoint) { *e.Conditions.Terminating = !*e.Conditions.Terminating },
-			"UID":             func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "uid-1" },
-			"version":         func(e *discoveryv1.Endpoint) { e.TargetRef.ResourceVersion = "1" },
-			"no pod":          func(e *discoveryv1.Endpoint) { e.TargetRef = nil },
-			"topology":        func(e *discoveryv1.Endpoint) { e.DeprecatedTopology = map[string]string{"rack": "1"} },
-			"zone":            func(e *discoveryv1.Endpoint) { e.Zone = ptr.To("a") },
-			"hints":           func(e *discoveryv1.Endpoint) { e.Hints = &discoveryv1.EndpointHints{} },
-		} {
+		changes := map[string]func(*discoveryv1.Endpoint){
+			"Addresses":          func(e *discoveryv1.Endpoint) { e.Addresses[0] = "2001:db8::2" },
+			"Addresses, two":     func(e *discoveryv1.Endpoint) { e.Addresses = append(e.Addresses, "2001:db8::2") },
+			"Addresses, none":    func(e *discoveryv1.Endpoint) { e.Addresses = nil },
+			"Hostname":           func(e *discoveryv1.Endpoint) { e.Hostname = ptr.To("web-1") },
+			"Hostname, none":     func(e *discoveryv1.Endpoint) { e.Hostname = nil },
+			"NodeName":           func(e *discoveryv1.Endpoint) { e.NodeName = ptr.To("node-2") },
+			"NodeName, empty":    func(e *discoveryv1.Endpoint) { e.NodeName = ptr.To("") },
+			"Ready":              func(e *discoveryv1.Endpoint) { *e.Conditions.Ready = false },
+			"Serving":            func(e *discoveryv1.Endpoint) { *e.Conditions.Serving = !*e.Conditions.Serving },
+			"Serving, none":      func(e *discoveryv1.Endpoint) { e.Conditions.Serving = nil },
+			"Terminating":        func(e *discoveryv1.Endpoint) { *e.Conditions.Terminating = !*e.Conditions.Terminating },
+			"TargetRef":          func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "uid-1" },
+			"TargetRef, version": func(e *discoveryv1.Endpoint) { e.TargetRef.ResourceVersion = "1" },
+			"TargetRef, none":    func(e *discoveryv1.Endpoint) { e.TargetRef = nil },
+			"DeprecatedTopology": func(e *discoveryv1.Endpoint) { e.DeprecatedTopology = map[string]string{"rack": "1"} },
+			"Zone":               func(e *discoveryv1.Endpoint) { e.Zone = ptr.To("a") },
+			"Hints":              func(e *discoveryv1.Endpoint) { e.Hints = &discoveryv1.EndpointHints{} },
+		}
+		for field, change := range changes {
 			e := endpoint(pod, address)
 			if change(&e); isEndpoint(&e, pod, address) {
-				t.Errorf("an endpoint with another %s is kept", field)
+				t.Errorf("an endpoint that differs in %s is kept", field)
+			}
+		}
+		for _, kind := range []reflect.Type{reflect.TypeFor[discoveryv1.Endpoint](), reflect.TypeFor[discoveryv1.EndpointConditions]()} {
+			for i := range kind.NumField() {
+				if name := kind.Field(i).Name; name != "Conditions" && changes[name] == nil {
+					t.Errorf("no change of %s is tried", name)
+				}
 			}
 		}
 	}

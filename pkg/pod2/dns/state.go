@@ -17,7 +17,7 @@ type State struct {
 	// Pod2 may be terminating. It is nil if there is none; then Slices are those with its
 	// label.
 	Pod2 *v1.Pod2
-	// Pods, in name order: those that the Pod2 controls, by UID, and maybe others.
+	// Pods, in name order, each name once: those that the Pod2 controls, by UID, and maybe others.
 	// Decisions read the metadata, spec.nodeName, spec.schedulingGates, the phase and the
 	// condition Ready.
 	Pods []*corev1.Pod
