@@ -179,7 +179,7 @@ const (
 	whyCPU      = "most of it is not in syncs: the controller decodes and indexes four or more versions of each pod, and collects that garbage. A slow core takes longer for all of it"
 	// whySize: see SyncPod2 among the decisions.
 	whySize = "a sync of a Pod2 looks at each of its replicas, and there is about one for each second of creation. So this part grows with the square of the replicas"
-	whyAge  = "the time has three parts: up to half a second in the work queue, behind pods that wait for their addresses; half a second of creations, or longer until the last one is answered; and the write itself"
+	whyAge  = "the time has three parts: half a second or more in the work queue, behind pods that wait for their addresses; half a second of creations, or longer until the last one is answered; and the write itself"
 	// whyLong holds for three rounds and two sizes of eight contenders.
 	whyLong = "after each lap the run waits until all pods are gone and the cluster is quiet. With two cores for all programs, that takes as long as creating the pods"
 )
