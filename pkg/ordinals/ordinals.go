@@ -77,13 +77,23 @@ func Name(owner string, ordinal int32) string {
 // Parse is the inverse of Name. It returns false for every name that Name never returns,
 // such as web-01, web-+1 and web-99999999999.
 func Parse(owner, pod string) (int32, bool) {
-	digits, ok := strings.CutPrefix(pod, owner+"-")
-	if !ok {
+	of, ordinal, ok := Split(pod)
+	if !ok || of != owner {
 		return 0, false
 	}
-	ordinal, err := strconv.ParseUint(digits, 10, 31)
+	return ordinal, true
+}
+
+// Split is Parse for any owner, and returns its name.
+func Split(pod string) (owner string, ordinal int32, ok bool) {
+	dash := strings.LastIndexByte(pod, '-')
+	if dash < 0 {
+		return "", 0, false
+	}
+	digits := pod[dash+1:]
+	number, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || len(digits) > 1 && digits[0] == '0' {
-		return 0, false
+		return "", 0, false
 	}
-	return int32(ordinal), true
+	return pod[:dash], int32(number), true
 }

@@ -8,11 +8,12 @@ import corev1 "k8s.io/api/core/v1"
 func Again[F interface{ Of() *corev1.Pod }](earlier []F, pods []*corev1.Pod, read func(*corev1.Pod) F) []F {
 	results, changed, next := make([]F, len(pods)), len(earlier) != len(pods), 0
 	for i, pod := range pods {
-		for next < len(earlier) && earlier[next].Of().Name < pod.Name {
+		for next < len(earlier) && earlier[next].Of() != pod && earlier[next].Of().Name < pod.Name {
 			next++
 		}
 		if next < len(earlier) && earlier[next].Of() == pod {
 			results[i] = earlier[next]
+			next++
 			continue
 		}
 		results[i], changed = read(pod), true

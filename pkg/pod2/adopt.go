@@ -35,7 +35,7 @@ func (v *view) adopt() []Adoption {
 		return nil
 	}
 	var adoptions []Adoption
-	for place, r := range v.replicas {
+	for place, r := range v.unsteady(v.replicas) {
 		if a, _ := v.adoption(place, r); a != nil && !v.refusedAdoption(a.UID) {
 			adoptions = append(adoptions, *a)
 		}

@@ -95,7 +95,7 @@ func (v *view) failures() map[int]failure {
 			delete(failures, i)
 		}
 	}
-	for i, r := range slots {
+	for i, r := range v.unsteady(slots) {
 		if !r.ended() {
 			continue
 		}

@@ -46,13 +46,7 @@ func (b *budget) allowsUpdate(r replica, costs bool) bool {
 //	replicas 3, maxUnavailable 1, web-0 and web-1 not ready, web-2 to web-4 ready:
 //	2 of 3 must be available, so web-4 may be deleted, and web-3 once another is ready
 func (v *view) spare() *budget {
-	available := 0
-	for r := range v.all() {
-		if r.serves() {
-			available++
-		}
-	}
-	return &budget{left: available - v.leastAvailable(), unbounded: v.recreate()}
+	return &budget{left: int(v.counted.available) - v.leastAvailable(), unbounded: v.recreate()}
 }
 
 func (v *view) leastAvailable() int { return len(v.replicas) - v.maxUnavailable() }

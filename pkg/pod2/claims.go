@@ -167,6 +167,9 @@ func (v *view) missingClaims(place int) []*corev1.PersistentVolumeClaim {
 // lostClaims returns the PVCs missing for pods that exist: such a pod is not scheduled
 // before someone recreates the PVC.
 func (v *view) lostClaims() []*corev1.PersistentVolumeClaim {
+	if len(v.pod2.Spec.VolumeClaimTemplates) == 0 {
+		return nil
+	}
 	var lost []*corev1.PersistentVolumeClaim
 	for place, r := range v.slots {
 		if r.live() {
@@ -277,7 +280,7 @@ func metadataDiffers(is, want *corev1.PersistentVolumeClaim) string {
 // only.
 func (v *view) eachBarred(why func(claim) string) string {
 	var all []string
-	for place, r := range v.slots {
+	for place, r := range v.unsteady(v.slots) {
 		if r.pod != nil || v.unmissed(place, r) {
 			continue
 		}

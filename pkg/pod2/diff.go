@@ -14,7 +14,10 @@ func Diff(s State) Plan {
 	if s.Pod2.DeletionTimestamp != nil {
 		return Plan{}
 	}
-	v := look(s)
+	return look(s).plan(s)
+}
+
+func (v *view) plan(s State) Plan {
 	failures := v.failures()
 
 	var p Plan
@@ -67,7 +70,11 @@ func (v *view) scaleDown(spare *budget) []PodDeletion {
 // blocks the one that repairs it. The images of Sidecars use the same budget. A stale pod
 // gets them afterwards, or with its replacement.
 func (v *view) update(spare *budget) (u updates) {
-	for _, r := range slices.Backward(v.replicas) {
+	for _, place := range slices.Backward(v.watched) {
+		if place >= len(v.replicas) {
+			continue
+		}
+		r := v.replicas[place]
 		if r.live() && !r.stale {
 			if update, ok := v.sidecars[r.pod.UID]; ok && spare.allowsUpdate(r, update.Costs(r.pod)) {
 				u.inPlace = append(u.inPlace, update.On(r.pod))
@@ -98,7 +105,7 @@ type updates struct {
 // once they are gone.
 func (v *view) replace(failures map[int]failure) []PodDeletion {
 	var deletions []PodDeletion
-	for i, r := range v.slots {
+	for i, r := range v.unsteady(v.slots) {
 		f, recorded := failures[i]
 		if r.ended() && !v.now.Before(r.makesWay(f, recorded)) {
 			deletions = append(deletions, r.deletion("terminated ("+cause(r.pod)+")", causeEnded))
@@ -126,7 +133,7 @@ func (v *view) create() []Creation {
 	}
 	var creations []Creation
 	room := min(len(v.replicas)+v.maxSurge()-v.owned(), maxPods)
-	for place, r := range v.slots {
+	for place, r := range v.unsteady(v.slots) {
 		if room <= 0 || place >= len(v.replicas) && v.pod2.Spec.Paused {
 			break
 		}
@@ -158,21 +165,20 @@ func (v *view) nextChange(failures map[int]failure) time.Duration {
 			next = left
 		}
 	}
-	for i, r := range v.slots {
-		f, recorded := failures[i]
-		switch {
-		case r.ended():
+	for i, r := range v.unsteady(v.slots) {
+		if f, recorded := failures[i]; r.ended() {
 			at(r.makesWay(f, recorded))
-		case r.live() && r.ready && recorded:
+		}
+	}
+	for i, f := range failures {
+		if r := v.slots[i]; r.live() && r.ready {
 			at(f.forgiven(r.pod))
 		}
 	}
-	for r := range v.all() {
+	for r := range v.allUnsteady() {
 		if r.live() && r.ready && !r.available {
 			at(v.availableAt(r))
 		}
-	}
-	for r := range v.all() {
 		if r.own && r.terminating && len(r.pod.Finalizers) == 0 {
 			at(r.overdueAt())
 		}

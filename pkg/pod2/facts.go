@@ -9,6 +9,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/ordinals"
 	"github.com/pod2/pod2/pkg/plan"
 )
 
@@ -18,7 +19,11 @@ type Facts []*fact
 
 // fact is about one version of a pod. It never changes: all decisions about that version share it.
 type fact struct {
-	pod         *corev1.Pod
+	pod *corev1.Pod
+	// owner and ordinal are the parts of the name, if it is numbered.
+	owner       string
+	ordinal     int32
+	numbered    bool
 	record      inPlaceRecord
 	controller  *types.UID // of its controller, nil without one
 	terminating bool
@@ -63,7 +68,10 @@ func factOf(pod *corev1.Pod) *fact {
 	if c := attachment.Condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 		f.unschedulable = c
 	}
-	index, numbered := pod.Labels[v1.PodIndexLabel]
-	f.labelled = numbered && pod.Labels[v1.ManagedLabel] == "true" && index == pod.Name[strings.LastIndexByte(pod.Name, '-')+1:]
+	if f.owner, f.ordinal, f.numbered = ordinals.Split(pod.Name); f.owner == f.pod2 {
+		f.owner = f.pod2 // pods of a Pod2 share the label, so it is in a cache of the processor
+	}
+	index, labelled := pod.Labels[v1.PodIndexLabel]
+	f.labelled = labelled && pod.Labels[v1.ManagedLabel] == "true" && index == pod.Name[strings.LastIndexByte(pod.Name, '-')+1:]
 	return f
 }

@@ -78,9 +78,15 @@ func newGiven(p *v1.Pod2, template map[string]string) given {
 // givenTo returns the labels for pods of the revision with that hash. It keeps them,
 // because many pods have the same revision.
 func (v *view) givenTo(hash string) given {
+	if update := v.revisions.update; hash == update.hash { // nearly always
+		if !v.givenNow.known {
+			v.givenNow = newGiven(v.pod2, update.content.Template.Labels)
+		}
+		return v.givenNow
+	}
 	g, ok := v.given[hash]
 	if !ok {
-		for _, r := range append(slices.Clone(v.revisions.ours), v.revisions.update) {
+		for _, r := range v.revisions.ours {
 			if r.hash == hash {
 				g = newGiven(v.pod2, r.content.Template.Labels)
 			}
@@ -188,7 +194,7 @@ func (v *view) relabel(p Plan) []Relabelling {
 		touched[u.UID] = true
 	}
 	var all []Relabelling
-	for r := range v.all() {
+	for r := range v.allUnsteady() {
 		if r.relabelling != nil && !touched[r.pod.UID] && len(all) < maxPods {
 			all = append(all, *r.relabelling)
 		}

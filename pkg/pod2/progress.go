@@ -3,6 +3,7 @@ package pod2
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,7 +33,7 @@ func (v *view) enough(counted *v1.Pod2Status) metav1.Condition {
 	if int(counted.AvailableReplicas) >= least {
 		return plan.True(ReasonMinimumAvailable, text)
 	}
-	return plan.False(ReasonMinimumUnavailable, text+"; "+each(v.replicas, v.unready))
+	return plan.False(ReasonMinimumUnavailable, text+"; "+each(v.unsteady(v.replicas), v.unready))
 }
 
 // progressing returns the condition Progressing.
@@ -44,7 +45,7 @@ func (v *view) enough(counted *v1.Pod2Status) metav1.Condition {
 func (v *view) progressing(ready metav1.Condition) metav1.Condition {
 	stands := ready.Message
 	if ready.Status == metav1.ConditionTrue { // the obstacle is not a replica
-		stands = cmp.Or(each(v.surplus, func(_ int, r replica) string { return v.leaving(r) }), each(v.replicas, mislabelled), stands)
+		stands = cmp.Or(each(slices.All(v.surplus), func(_ int, r replica) string { return v.leaving(r) }), each(v.unsteady(v.replicas), mislabelled), stands)
 	}
 	switch deadline := v.deadline(); {
 	case v.complete():
@@ -82,7 +83,7 @@ func (v *view) complete() bool {
 	if v.revisions.tooLarge > 0 {
 		return false
 	}
-	for _, r := range v.replicas {
+	for _, r := range v.unsteady(v.replicas) {
 		if !r.serves() || r.stale || r.relabelling != nil || v.pod2.Spec.Paused && r.outdated != "" {
 			return false
 		}
@@ -115,12 +116,10 @@ func (v *view) deadlineSeconds() int32 { return ptr.Deref(v.pod2.Spec.ProgressDe
 func (v *view) lastProgress() metav1.Time {
 	was := v.pod2.Status
 	condition := meta.FindStatusCondition(was.Conditions, v1.ConditionProgressing)
-	counted := &v1.Pod2Status{}
-	v.count(counted)
 	idle := condition != nil && (condition.Reason == ReasonComplete || condition.Reason == ReasonPaused)
 	off := func(replicas int32) int { return max(int(replicas)-len(v.replicas), len(v.replicas)-int(replicas)) }
-	moved := counted.AvailableReplicas > was.AvailableReplicas || len(v.failures()) == 0 &&
-		(off(counted.Replicas) < off(was.Replicas) || counted.UpdatedReplicas > was.UpdatedReplicas || counted.ReadyReplicas > was.ReadyReplicas)
+	moved := v.counted.available > was.AvailableReplicas || len(v.failures()) == 0 &&
+		(off(v.counted.live) < off(was.Replicas) || v.counted.updated > was.UpdatedReplicas || v.counted.ready > was.ReadyReplicas)
 	if was.LastProgressTime == nil || was.ObservedGeneration != v.pod2.Generation || idle || moved {
 		return metav1.NewTime(v.now.Truncate(time.Second))
 	}

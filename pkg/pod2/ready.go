@@ -2,6 +2,8 @@ package pod2
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -41,21 +43,21 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 	}{
 		{ReasonTemplateTooLarge, v.templateTooLarge()},
 		{ReasonHostNetwork, v.hostNetwork()},
-		{ReasonNameTaken, each(v.slots, v.taken)},
+		{ReasonNameTaken, each(v.unsteady(v.slots), v.taken)},
 		{ReasonNameTooLong, v.tooLong()},
 		{ReasonClaimTaken, v.eachBarred(v.claimTaken)},
-		{ReasonWaitingForDeletion, each(v.slots, func(_ int, r replica) string { return r.predecessor(v.pod2.Name) })},
+		{ReasonWaitingForDeletion, each(v.unsteady(v.slots), func(_ int, r replica) string { return r.predecessor(v.pod2.Name) })},
 		{ReasonWaitingForDeletion, v.eachBarred(v.claimGoing)},
 		{ReasonNetworkNotFound, v.networkNotFound()},
 		{ReasonNetworkTerminating, v.networkTerminating()},
 		{ReasonAddressCycle, list(v.cycles)},
 		{ReasonWaitingForAddresses, v.waitingForAddresses()},
-		{ReasonAddressInUse, each(v.replicas, v.keptFromAddress)},
-		{ReasonNodeUnreachable, each(v.slots, func(_ int, r replica) string { return v.lost(r) })},
-		{ReasonPodsFailing, each(v.slots, func(i int, r replica) string { return v.failing(i, r, failures) })},
+		{ReasonAddressInUse, each(v.unsteady(v.replicas), v.keptFromAddress)},
+		{ReasonNodeUnreachable, each(v.unsteady(v.slots), func(_ int, r replica) string { return v.lost(r) })},
+		{ReasonPodsFailing, each(v.unsteady(v.slots), func(i int, r replica) string { return v.failing(i, r, failures) })},
 		{ReasonUpdating, v.updating()},
-		{ReasonUnschedulable, each(v.replicas, func(_ int, r replica) string { return r.whyUnschedulable() })},
-		{ReasonPodsNotReady, each(v.replicas, v.unready)},
+		{ReasonUnschedulable, each(v.unsteady(v.replicas), func(_ int, r replica) string { return r.whyUnschedulable() })},
+		{ReasonPodsNotReady, each(v.unsteady(v.replicas), v.unready)},
 	} {
 		if row.message != "" {
 			return plan.False(row.reason, row.message+v.surplusText())
@@ -73,7 +75,7 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 // surplusText reports scaled-down pods that still exist, because their node has not
 // confirmed that they stopped, or because they are still needed.
 func (v *view) surplusText() string {
-	if lost := each(v.surplus, func(_ int, r replica) string { return v.lost(r) }); lost != "" {
+	if lost := each(slices.All(v.surplus), func(_ int, r replica) string { return v.lost(r) }); lost != "" {
 		return "; " + lost
 	}
 	spare := v.spare()
@@ -86,7 +88,7 @@ func (v *view) surplusText() string {
 }
 
 // each joins the texts about replicas, for the first few only.
-func each(of []replica, say func(index int, r replica) string) string {
+func each(of iter.Seq2[int, replica], say func(index int, r replica) string) string {
 	var all []string
 	for i, r := range of {
 		if text := say(i, r); text != "" {
@@ -122,7 +124,10 @@ func (v *view) taken(place int, r replica) string {
 
 // tooLong reports the replicas that cannot be created because of their names.
 func (v *view) tooLong() string {
-	said := each(v.slots, func(place int, r replica) string {
+	if !v.nameTooLong(len(v.slots)) { // the longest name
+		return ""
+	}
+	said := each(v.unsteady(v.slots), func(place int, r replica) string {
 		if r.pod != nil || !v.nameTooLong(place) || v.unmissed(place, r) {
 			return ""
 		}
@@ -183,8 +188,8 @@ func (v *view) failing(index int, r replica, failures map[int]failure) string {
 
 // updating reports how far the update is, and its obstacles.
 func (v *view) updating() string {
-	updated, missing, old := 0, 0, false
-	for _, r := range v.replicas {
+	updated, missing, old := v.steadyCount(), 0, false
+	for _, r := range v.unsteady(v.replicas) {
 		switch {
 		case r.pod == nil:
 			missing++
@@ -202,7 +207,7 @@ func (v *view) updating() string {
 	if v.pod2.Spec.Paused {
 		text = "paused: " + text
 	}
-	obstacles := each(v.slots, func(i int, r replica) string {
+	obstacles := each(v.unsteady(v.slots), func(i int, r replica) string {
 		if !r.live() || r.outdated != "" {
 			return ""
 		}

@@ -53,7 +53,7 @@ func (v *view) networkTerminating() string {
 // The others get their addresses shortly, or their Network says why not.
 func (v *view) waitingForAddresses() string {
 	waiting := false
-	said := each(v.slots, func(_ int, r replica) string {
+	said := each(v.unsteady(v.slots), func(_ int, r replica) string {
 		if !r.live() || !r.gated {
 			return ""
 		}

@@ -187,13 +187,18 @@ func WithCollision(p *v1.Pod2, holder *appsv1.ControllerRevision) *v1.Pod2Status
 // unused returns the oldest revisions beyond the limit that no pod uses. Of the revisions
 // that share the hash of a pod, the newest is kept.
 func (v *view) unused() []plan.Deletion {
-	of := map[string]bool{}
-	for _, replicas := range [][]replica{v.replicas, v.surplus, v.surge} {
-		for _, r := range replicas {
-			if r.own {
-				of[r.hash] = true
-			}
+	limit := int(ptr.Deref(v.pod2.Spec.RevisionHistoryLimit, 10))
+	if len(v.revisions.ours) <= limit {
+		return nil
+	}
+	of := map[string]bool{v.revisions.update.hash: v.steadyCount() > 0}
+	for _, r := range v.unsteady(v.slots) {
+		if r.own {
+			of[r.hash] = true
 		}
+	}
+	for _, r := range v.surplus {
+		of[r.hash] = true
 	}
 	used := map[*revision]bool{v.revisions.update: true, v.revisions.current: true}
 	for _, r := range slices.Backward(v.revisions.ours) {
@@ -206,5 +211,5 @@ func (v *view) unused() []plan.Deletion {
 			idle = append(idle, plan.Delete(r.object, "beyond revisionHistoryLimit"))
 		}
 	}
-	return idle[:max(0, len(idle)-int(ptr.Deref(v.pod2.Spec.RevisionHistoryLimit, 10)))]
+	return idle[:max(0, len(idle)-limit)]
 }

@@ -108,22 +108,8 @@ func (v *view) set(status *v1.Pod2Status, kind string, c metav1.Condition) {
 }
 
 func (v *view) count(status *v1.Pod2Status) {
-	status.Replicas, status.ReadyReplicas, status.AvailableReplicas, status.UpdatedReplicas = 0, 0, 0, 0
-	for r := range v.all() {
-		if !r.live() {
-			continue
-		}
-		status.Replicas++
-		if r.ready {
-			status.ReadyReplicas++
-		}
-		if r.available {
-			status.AvailableReplicas++
-		}
-		if r.outdated == "" {
-			status.UpdatedReplicas++
-		}
-	}
+	status.Replicas, status.ReadyReplicas = v.counted.live, v.counted.ready
+	status.AvailableReplicas, status.UpdatedReplicas = v.counted.available, v.counted.updated
 }
 
 // settled reports whether the update is complete: every replica exists and has this
@@ -133,8 +119,15 @@ func (v *view) settled(counted *v1.Pod2Status) bool {
 	if held := v.pod2.Spec.Paused || v.partition() > 0; held && len(v.replicas) == 0 && counted.CurrentRevision != "" {
 		return false
 	}
-	return counted.CurrentRevision == "" && counted.UpdatedReplicas == counted.Replicas ||
-		!slices.ContainsFunc(v.replicas, func(r replica) bool { return !r.live() || r.outdated != "" })
+	if counted.CurrentRevision == "" && counted.UpdatedReplicas == counted.Replicas {
+		return true
+	}
+	for _, r := range v.unsteady(v.replicas) {
+		if !r.live() || r.outdated != "" {
+			return false
+		}
+	}
+	return true
 }
 
 func (v *view) networkNames() string {

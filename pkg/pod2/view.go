@@ -2,7 +2,6 @@ package pod2
 
 import (
 	"cmp"
-	"iter"
 	"math"
 	"slices"
 	"time"
@@ -24,7 +23,8 @@ type view struct {
 	revisions   revisions
 	requests    requests // of the update revision
 	changes     map[string]changeOrWhy
-	given       map[string]given // by the hash of the revision
+	givenNow    given            // to pods of the update revision
+	given       map[string]given // by the hash of another revision
 	refused     map[types.UID]Refusal
 	sidecars    map[types.UID]SidecarUpdate
 	unadoptable map[types.UID]Unadoptable
@@ -47,6 +47,10 @@ type view struct {
 	resizeFailed string
 	// replicas by place.
 	replicas []replica
+	// watched are the places of slots that are not steady, in order.
+	watched []int
+	// counted are all pods, see allUnsteady.
+	counted tally
 	// reached is the first place that the update has reached.
 	reached int
 	// surge are the extra replicas that the update has now; their places follow.
@@ -61,22 +65,29 @@ type view struct {
 	surplus []replica
 }
 
-func look(s State) *view {
+func look(s State) *view { return lookFor(s, (*view).steady) }
+
+// lookFor is look with another definition of steady, for a test: the decision is the same if no replica
+// is steady.
+func lookFor(s State, steady func(*view, replica) bool) *view {
 	v := &view{
 		now: s.Now, pod2: s.Pod2, networks: s.Networks,
 		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{}, given: map[string]given{}, refused: s.Refused, sidecars: s.Sidecars, unadoptable: s.Unadoptable,
 		names: s.Names, claims: readClaims(s), classes: s.StorageClasses, podNames: map[string]bool{},
 	}
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)
-	v.replicas = slices.Repeat([]replica{missing()}, v.ordinals.Count())
-	surge := map[int]replica{}
+	v.replicas = make([]replica, v.ordinals.Count())
+	surge, none := map[int]replica{}, missing()
 	for _, f := range s.Facts.Of(s.Pods) {
-		pod := f.pod
 		if len(v.claims) > 0 {
-			v.podNames[pod.Name] = true
+			v.podNames[f.pod.Name] = true
 		}
-		place, placed := v.place(pod.Name)
+		named, place, placed := v.named(f), 0, false
+		if named {
+			place, placed = v.ordinals.Place(f.ordinal)
+		}
 		r := v.replica(f, place, placed)
+		r.steady = placed && steady(v, r)
 		switch {
 		case placed && place < len(v.replicas):
 			v.replicas[place] = r
@@ -85,12 +96,19 @@ func look(s State) *view {
 		case r.own:
 			v.surplus = append(v.surplus, r)
 		}
-		if _, named := ordinals.Parse(v.pod2.Name, pod.Name); named && !r.own && (!placed || place >= len(v.replicas)) {
+		if named && !r.own && (!placed || place >= len(v.replicas)) {
 			v.beyond = append(v.beyond, r)
 		}
 	}
 	for place := range v.replicas {
 		r := &v.replicas[place]
+		if r.steady {
+			continue
+		}
+		if r.fact == nil {
+			*r = none
+		}
+		v.watched = append(v.watched, place)
 		r.stale = r.own && !r.terminating && r.outdated != "" && !v.frozen(place) && v.pod2.Spec.UpdateStrategy.Type != v1.OnDelete &&
 			v.revisions.usable(v.revisions.update)
 		if r.stale {
@@ -103,10 +121,14 @@ func look(s State) *view {
 	v.placeSurge(surge)
 	if v.slots = v.replicas; len(v.surge) > 0 {
 		v.slots = slices.Concat(v.replicas, v.surge)
+		for place := len(v.replicas); place < len(v.slots); place++ {
+			v.watched = append(v.watched, place)
+		}
 	}
+	v.counted = v.tally()
 	ordinal := func(r replica) int64 {
-		if n, ok := ordinals.Parse(v.pod2.Name, r.pod.Name); ok {
-			return int64(n)
+		if v.named(r.fact) {
+			return int64(r.ordinal)
 		}
 		return math.MaxInt64
 	}
@@ -120,7 +142,7 @@ func look(s State) *view {
 // it.
 func (v *view) placeSurge(there map[int]replica) {
 	wanted := 0
-	for _, r := range v.replicas {
+	for _, r := range v.unsteady(v.replicas) {
 		if r.stale && r.step.costs {
 			wanted++
 		}
@@ -147,6 +169,9 @@ func (v *view) placeSurge(there map[int]replica) {
 		}
 	}
 }
+
+// named reports whether a pod has the name of a replica, with any ordinal.
+func (v *view) named(f *fact) bool { return f.numbered && f.owner == v.pod2.Name }
 
 // place returns the place of the pod with that name, beyond the replicas too.
 func (v *view) place(name string) (int, bool) {
@@ -190,9 +215,12 @@ func (v *view) reachedPlace() int {
 	if v.recreate() && v.oldPod() {
 		return reached
 	}
-	old := slices.ContainsFunc(v.replicas, func(r replica) bool { return r.own && r.outdated != "" })
-	for place, r := range slices.Backward(v.replicas) {
-		switch {
+	old := false
+	for _, r := range v.unsteady(v.replicas) {
+		old = old || r.own && r.outdated != ""
+	}
+	for place := len(v.replicas) - 1; place >= 0; place-- {
+		switch r := &v.replicas[place]; {
 		case r.own && r.outdated == "":
 			reached = place
 		case r.own || !old:
@@ -217,36 +245,9 @@ func (v *view) revisionFor(place int) *revision {
 	return v.revisions.update
 }
 
-// all returns every pod: the owned ones, and those of other owners in this Pod2's places.
-// An outdated surge replica is also in the surplus, and counts there.
-func (v *view) all() iter.Seq[replica] {
-	return func(yield func(replica) bool) {
-		for _, r := range v.replicas {
-			if !yield(r) {
-				return
-			}
-		}
-		for _, r := range v.surge {
-			if !r.stale && !yield(r) {
-				return
-			}
-		}
-		for _, r := range v.surplus {
-			if !yield(r) {
-				return
-			}
-		}
-	}
-}
-
 // owned returns the number of pods that the Pod2 owns or may own.
 func (v *view) owned() int {
-	n := 0
-	for r := range v.all() {
-		if r.own {
-			n++
-		}
-	}
+	n := int(v.counted.owned)
 	for _, u := range v.unadoptable {
 		if u.MayBeOurs {
 			n++
@@ -264,7 +265,7 @@ func (v *view) emptying() bool { return v.recreate() && !v.pod2.Spec.Paused && !
 
 // oldPod reports whether an owned pod of an old template exists.
 func (v *view) oldPod() bool {
-	for r := range v.all() {
+	for r := range v.allUnsteady() {
 		if r.own && r.outdated != "" {
 			return true
 		}
