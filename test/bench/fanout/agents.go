@@ -61,12 +61,12 @@ func everything(string) []watched {
 
 // agents are the watches of all nodes.
 type agents struct {
-	events, bytes atomic.Int64
-	listed        atomic.Int64 // bytes of the first lists
-	count         int
-	stopped       context.CancelFunc
-	running       sync.WaitGroup
-	failed        atomic.Pointer[error]
+	events, bookmarks, bytes atomic.Int64 // events are changes of objects
+	listed                   atomic.Int64 // bytes of the first lists
+	count                    int
+	stopped                  context.CancelFunc
+	running                  sync.WaitGroup
+	failed                   atomic.Pointer[error]
 }
 
 // startAgents returns once each agent has its first lists.
@@ -86,8 +86,17 @@ func (b *bench) startAgents(ctx context.Context, of func(node string) []watched)
 	return a
 }
 
-// endOfList is in the event that ends the first list of a watch (KEP-3157).
-var endOfList = []byte("k8s.io/initial-events-end")
+var (
+	// endOfList is in the event that ends the first list of a watch (KEP-3157).
+	endOfList = []byte("k8s.io/initial-events-end")
+	// bookmark is the type of an event that tells only the newest resourceVersion (KEP-956).
+	bookmark = []byte("BOOKMARK")
+)
+
+// isBookmark: the type is the first field of an event, in JSON and in protobuf.
+func isBookmark(event []byte) bool {
+	return bytes.Contains(event[:min(len(event), len(`{"type":"BOOKMARK"`))], bookmark)
+}
 
 // watch returns after the first list, and counts events until ctx ends.
 func (a *agents) watch(ctx context.Context, client *rest.RESTClient, w watched) {
@@ -128,7 +137,11 @@ func (a *agents) read(r *bufio.Reader, protobuf bool, listed chan<- struct{}) er
 		}
 		switch {
 		case !first:
-			a.events.Add(1)
+			if isBookmark(event) {
+				a.bookmarks.Add(1)
+			} else {
+				a.events.Add(1)
+			}
 			a.bytes.Add(int64(len(event)))
 		case bytes.Contains(event, endOfList):
 			first = false

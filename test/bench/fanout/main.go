@@ -53,15 +53,20 @@ var page string
 
 // phase has the figures of one phase.
 type phase struct {
-	Took          time.Duration
-	Events, Bytes float64       // that all agents got
-	Writes        float64       // of AddressSlices
-	CPU           time.Duration // of the API server
+	Took                     time.Duration
+	Events, Bookmarks, Bytes float64       // that all agents got; Bytes are those of both
+	Writes                   float64       // of AddressSlices
+	CPU                      time.Duration // of the API server
 }
 
 // EventsAt is the number of events per second for so many agents.
 func (p phase) EventsAt(agents, measured int) float64 {
 	return p.Events / p.Took.Seconds() * float64(agents) / float64(measured)
+}
+
+// BookmarksAt is the number of bookmarks per second for so many agents.
+func (p phase) BookmarksAt(agents, measured int) float64 {
+	return p.Bookmarks / p.Took.Seconds() * float64(agents) / float64(measured)
 }
 
 // MBAt is the number of megabytes per second for so many agents.
@@ -136,11 +141,12 @@ func run(ctx context.Context, o options) {
 
 // measure the events of all agents while f runs, and for two seconds after it.
 func (b *bench) measure(ctx context.Context, agents *agents, f func()) phase {
-	begin, events, bytes, writes, cpu := time.Now(), agents.events.Load(), agents.bytes.Load(), b.writes(ctx), b.apiserver.CPU()
+	begin, events, bookmarks, bytes := time.Now(), agents.events.Load(), agents.bookmarks.Load(), agents.bytes.Load()
+	writes, cpu := b.writes(ctx), b.apiserver.CPU()
 	f()
 	p := phase{Took: time.Since(begin)}
 	sleep(ctx, 2*time.Second)
-	p.Events, p.Bytes = float64(agents.events.Load()-events), float64(agents.bytes.Load()-bytes)
+	p.Events, p.Bookmarks, p.Bytes = float64(agents.events.Load()-events), float64(agents.bookmarks.Load()-bookmarks), float64(agents.bytes.Load()-bytes)
 	p.Writes, p.CPU = b.writes(ctx)-writes, b.apiserver.CPU()-cpu
 	return p
 }
