@@ -89,7 +89,7 @@ func (v *view) readoption(r replica) *Adoption {
 	if !r.adoptable() {
 		return nil
 	}
-	if r.pod2 != v.pod2.Name || !v.revisions.has(r.hash) {
+	if r.pod.Labels[v1.Pod2Label] != v.pod2.Name || !v.revisions.has(r.hash) {
 		return nil
 	}
 	return v.newAdoption(r, r.hash, "its owner reference is missing")

@@ -1,8 +1,6 @@
 package pod2
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,12 +28,12 @@ type fact struct {
 	over        bool
 	gated       bool // by our scheduling gate
 	ready       bool
-	// labelled is true if the labels are those of a replica, except pod2 and hash.
-	labelled   bool
-	since      *metav1.Time // if it is ready
-	pod2, hash string       // labels
-	request    string       // annotation v1.Pod2RequestAnnotation
-	given      string       // annotation v1.Pod2LabelsAnnotation
+	// labelled is true if the labels are those of a replica of the owner, except hash.
+	labelled bool
+	since    *metav1.Time // if it is ready
+	hash     string       // label
+	request  string       // annotation v1.Pod2RequestAnnotation
+	given    string       // annotation v1.Pod2LabelsAnnotation
 	// unschedulable is the condition that says so, else nil.
 	unschedulable *corev1.PodCondition
 }
@@ -49,7 +47,7 @@ func (f *fact) Of() *corev1.Pod { return f.pod }
 func factOf(pod *corev1.Pod) *fact {
 	f := &fact{
 		pod: pod, record: recordedInPlace(pod), terminating: pod.DeletionTimestamp != nil, over: attachment.Over(pod), gated: attachment.Gated(pod),
-		pod2: pod.Labels[v1.Pod2Label], hash: pod.Labels[v1.PodTemplateHashLabel],
+		hash:    pod.Labels[v1.PodTemplateHashLabel],
 		request: pod.Annotations[v1.Pod2RequestAnnotation], given: pod.Annotations[v1.Pod2LabelsAnnotation],
 	}
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
@@ -68,10 +66,9 @@ func factOf(pod *corev1.Pod) *fact {
 	if c := attachment.Condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 		f.unschedulable = c
 	}
-	if f.owner, f.ordinal, f.numbered = ordinals.Split(pod.Name); f.owner == f.pod2 {
-		f.owner = f.pod2 // pods of a Pod2 share the label, so it is in a cache of the processor
+	if f.owner, f.ordinal, f.numbered = ordinals.Split(pod.Name); f.numbered && f.owner == pod.Labels[v1.Pod2Label] {
+		f.labelled = pod.Labels[v1.ManagedLabel] == "true" && pod.Labels[v1.PodIndexLabel] == pod.Name[len(f.owner)+len("-"):]
+		f.owner = pod.Labels[v1.Pod2Label] // pods of a Pod2 share the label, so it is in a cache of the processor
 	}
-	index, labelled := pod.Labels[v1.PodIndexLabel]
-	f.labelled = labelled && pod.Labels[v1.ManagedLabel] == "true" && index == pod.Name[strings.LastIndexByte(pod.Name, '-')+1:]
 	return f
 }

@@ -89,7 +89,8 @@ func serviceDiffers(is, want *corev1.Service) string {
 }
 
 // slicesOf returns the wanted slices of a Service, by family and ordinal. They share the endpoints
-// that are in the same place of the current slice, so nobody may change an endpoint.
+// that are in the same place of the current slice, so nobody may change an endpoint. A slice whose
+// endpoints are all right has those of the current slice, which sliceDiffers recognizes.
 func (v *view) slicesOf(s service) []*discoveryv1.EndpointSlice {
 	type family struct {
 		slices  []*discoveryv1.EndpointSlice
@@ -109,21 +110,24 @@ func (v *view) slicesOf(s service) []*discoveryv1.EndpointSlice {
 		if len(f.slices) == 0 || f.ordinal/perSlice != m.ordinal/perSlice {
 			next := v.newSlice(s, sliceName(s.name, m.ordinal, address), address)
 			f.slices, f.current = append(f.slices, next), find(v.Slices, next.Name)
-			if f.current != nil {
-				next.Endpoints = make([]discoveryv1.Endpoint, 0, len(f.current.Endpoints))
-			}
 		}
 		f.ordinal = m.ordinal
 		last := f.slices[len(f.slices)-1]
 		place := len(last.Endpoints)
-		if f.current != nil && place < len(f.current.Endpoints) && isEndpoint(&f.current.Endpoints[place], m.pod, address) {
-			last.Endpoints = append(last.Endpoints, f.current.Endpoints[place])
-		} else {
+		switch {
+		case f.current == nil || place >= len(f.current.Endpoints) || !isEndpoint(&f.current.Endpoints[place], m.pod, address):
 			last.Endpoints = append(last.Endpoints, endpoint(m.pod, address))
+		case place == 0 || sameArray(last.Endpoints, f.current.Endpoints):
+			last.Endpoints = f.current.Endpoints[: place+1 : place+1] // append copies it
+		default:
+			last.Endpoints = append(last.Endpoints, f.current.Endpoints[place])
 		}
 	}
 	return append(v4.slices, v6.slices...)
 }
+
+// sameArray reports whether two lists begin at the same place in memory.
+func sameArray(a, b []discoveryv1.Endpoint) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
 func (v *view) newSlice(s service, name string, address netip.Addr) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: v.meta(name), AddressType: discoveryv1.AddressTypeIPv4}
@@ -209,7 +213,7 @@ func sliceDiffers(is, want *discoveryv1.EndpointSlice) string {
 // endpointsDiffer returns "+web-1 ~web-2 -web-3" for endpoints that are added, changed
 // and removed; it names a few.
 func endpointsDiffer(is, want []discoveryv1.Endpoint) string {
-	if slices.EqualFunc(is, want, sameEndpoint) {
+	if sameArray(is, want) && len(is) == len(want) || slices.EqualFunc(is, want, sameEndpoint) {
 		return ""
 	}
 	old := map[string]discoveryv1.Endpoint{}

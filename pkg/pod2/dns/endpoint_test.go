@@ -23,6 +23,18 @@ func TestTheEndpointsOfUnchangedPodsAreShared(t *testing.T) {
 	}
 }
 
+func TestTheCurrentSliceStaysUnchanged(t *testing.T) {
+	s := state(t, "networks=blue", "web-0 blue=10.0.0.1", "web-1 blue=10.0.0.2")
+	for !Diff(s).Empty() {
+		apply(&s, Diff(s))
+	}
+	s.Slices[0].Endpoints[1].NodeName = ptr.To("another")
+	before := s.Slices[0].DeepCopy()
+	if Diff(s); !reflect.DeepEqual(s.Slices[0], before) {
+		t.Errorf("the decision changed the observed slice: %v", s.Slices[0])
+	}
+}
+
 func TestOnlyTheEndpointOfAPodIsKept(t *testing.T) {
 	address := netip.MustParseAddr("2001:db8::1")
 	ready := &corev1.Pod{

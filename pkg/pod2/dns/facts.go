@@ -6,18 +6,28 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/ordinals"
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Facts have the addresses that pods publish. They depend on that version of the pod only. So a
-// program that decides again and again parses each annotation once.
+// Facts have the addresses that pods publish, and their owners. They depend on that
+// version of the pod only. So a program that decides again and again reads each version once.
 type Facts []*fact
 
 // fact is about one version of a pod.
 type fact struct {
 	pod *corev1.Pod
+	// owner and ordinal are the parts of the pod's name. The owner is "" if the pod can have no DNS name: it is
+	// gated or over, its name is too long for a hostname, or has no ordinal.
+	owner      string
+	ordinal    int32
+	controller *types.UID // nil without one
 	// addresses that the pod publishes, in the order of the Networks' names. Those that no
 	// Network hands out are left out: a user wrote such an address into the annotation.
 	// EndpointSlices refuse them, so one of them would block the write of 99 others.
@@ -38,6 +48,15 @@ func (f *fact) Of() *corev1.Pod { return f.pod }
 func factOf(pod *corev1.Pod) *fact {
 	published := attachment.Published(pod)
 	f := &fact{pod: pod, addresses: make([]address, 0, len(published))}
+	if !attachment.Gated(pod) && !attachment.Over(pod) && len(pod.Name) <= validation.DNS1123LabelMaxLength {
+		f.owner, f.ordinal, _ = ordinals.Split(pod.Name)
+	}
+	if label := pod.Labels[v1.Pod2Label]; label == f.owner {
+		f.owner = label // pods of a Pod2 share the label, so it is in a cache of the processor
+	}
+	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+		f.controller = &ref.UID
+	}
 	for _, network := range slices.Sorted(maps.Keys(published)) {
 		a := published[network].Address.Addr()
 		if a.IsValid() && !a.IsUnspecified() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() {

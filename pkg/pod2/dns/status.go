@@ -94,7 +94,7 @@ func (v *view) condition(failures []plan.Failure) metav1.Condition {
 // unaddressed reports whether replicas are wanted and none has an address that could have
 // a DNS name.
 func (v *view) unaddressed() bool {
-	return ptr.Deref(v.Pod2.Spec.Replicas, 1) > 0 && !slices.ContainsFunc(v.members, func(m member) bool {
+	return ptr.Deref(v.Pod2.Spec.Replicas, 1) > 0 && !slices.ContainsFunc(v.members, func(m *fact) bool {
 		return slices.ContainsFunc(v.services, func(s service) bool { _, ok := m.address(s.network); return ok })
 	})
 }

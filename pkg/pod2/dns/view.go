@@ -1,7 +1,6 @@
 package dns
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/attachment"
-	"github.com/pod2/pod2/pkg/ordinals"
 	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
 )
@@ -26,7 +23,7 @@ type view struct {
 	// the spec, and for those that a member still has.
 	services []service
 	// members, in the order of their ordinals.
-	members []member
+	members []*fact
 }
 
 // service is a wanted Service.
@@ -42,24 +39,15 @@ type service struct {
 	slices []*discoveryv1.EndpointSlice
 }
 
-// member is a live replica that publishes addresses.
-type member struct {
-	*fact
-	ordinal int32
-}
-
 func look(s State) *view {
 	v := &view{State: s}
-	for _, f := range s.Facts.Of(s.Pods) {
-		if ordinal, ok := v.publishes(f.pod); ok {
-			v.members = append(v.members, member{f, ordinal})
-		}
-	}
-	slices.SortFunc(v.members, func(a, b member) int { return cmp.Compare(a.ordinal, b.ordinal) })
-	left := map[string]bool{}
+	v.members = v.publishing()
+	left, last := map[string]bool{}, ""
 	for _, m := range v.members {
 		for _, a := range m.addresses {
-			left[a.network] = true
+			if a.network != last { // most have only one
+				left[a.network], last = true, a.network
+			}
 		}
 	}
 	for _, network := range pod2.Networks(s.Pod2) {
@@ -77,14 +65,34 @@ func look(s State) *view {
 	return v
 }
 
+// publishing returns the replicas that have DNS names, in the order of their ordinals. Pods are in
+// name order, so ordinals with equally many digits are in order: web-2, web-10, web-11 come as web-10,
+// web-11, web-2.
+func (v *view) publishing() []*fact {
+	var byDigits [len("2147483647") + 1][]*fact
+	for _, f := range v.Facts.Of(v.Pods) {
+		if v.publishes(f) {
+			digits := 1
+			for n := f.ordinal; n > 9; n /= 10 {
+				digits++
+			}
+			byDigits[digits] = append(byDigits[digits], f)
+		}
+	}
+	return slices.Concat(byDigits[:]...)
+}
+
 // publishes reports whether a pod is a replica, scaled down or not, that has DNS names. A
 // gated pod has no address yet, even if its annotation says so. An orphaned pod keeps its
 // names until it is adopted.
-func (v *view) publishes(pod *corev1.Pod) (ordinal int32, ok bool) {
-	ordinal, ok = ordinals.Parse(v.Pod2.Name, pod.Name)
-	return ordinal, ok && len(pod.Name) <= validation.DNS1123LabelMaxLength &&
-		(v.ours(pod) || orphaned(pod, map[string]string{v1.Pod2Label: v.Pod2.Name})) &&
-		!attachment.Gated(pod) && !attachment.Over(pod)
+func (v *view) publishes(f *fact) bool {
+	if f.owner != v.Pod2.Name {
+		return false
+	}
+	if f.controller == nil {
+		return f.pod.Labels[v1.Pod2Label] == v.Pod2.Name
+	}
+	return *f.controller == v.Pod2.UID
 }
 
 func (v *view) ours(o metav1.Object) bool { return metav1.IsControlledBy(o, v.Pod2) }
