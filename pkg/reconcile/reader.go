@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -43,9 +42,14 @@ func (c reader[T]) sorted(index, value string) []T {
 	return objects
 }
 
+// item is an object. Head has the first bytes after the common prefix of all names, as a number.
+type item[T metav1.Object] struct {
+	head   uint64
+	object T
+}
+
 // sortByName sorts thousands of objects. Their names often differ only in a few bytes after a common
-// prefix, as web-0 and web-9999. It compares these bytes as a number, and reads the names again
-// only if the numbers are equal. Without a common prefix it is a little slower than plan.ByName.
+// prefix, as web-0 and web-9999.
 func sortByName[T metav1.Object](objects []T) {
 	if len(objects) == 0 {
 		return
@@ -58,25 +62,47 @@ func sortByName[T metav1.Object](objects []T) {
 		}
 		common = common[:n]
 	}
-	type item struct {
-		head   uint64 // the first bytes after the common prefix
-		object T
-	}
-	items := make([]item, len(objects))
+	items := make([]item[T], len(objects))
 	for i, o := range objects {
 		var head [8]byte
 		copy(head[:], o.GetName()[len(common):])
-		items[i] = item{binary.BigEndian.Uint64(head[:]), o}
+		items[i] = item[T]{binary.BigEndian.Uint64(head[:]), o}
 	}
-	slices.SortFunc(items, func(a, b item) int {
-		if a.head != b.head {
-			return cmp.Compare(a.head, b.head)
+	for i, sorted := range byHead(items) {
+		objects[i] = sorted.object
+	}
+}
+
+// byHead is a radix sort, from the last byte of the head to the first. It skips bytes that all items share:
+// of web-0 to web-9999, only four differ. Items with equal heads are sorted by the whole name.
+func byHead[T metav1.Object](items []item[T]) []item[T] {
+	other := make([]item[T], len(items))
+	for shift := 0; shift < 64; shift += 8 {
+		var begin [257]int // of the items with a byte; first, the number of those with the byte before it
+		for i := range items {
+			begin[items[i].head>>shift&0xff+1]++
 		}
-		return plan.ByName(a.object, b.object)
-	})
-	for i := range items {
-		objects[i] = items[i].object
+		if begin[items[0].head>>shift&0xff+1] == len(items) {
+			continue
+		}
+		for b := range 256 {
+			begin[b+1] += begin[b]
+		}
+		for i := range items {
+			at := &begin[items[i].head>>shift&0xff]
+			other[*at] = items[i]
+			*at++
+		}
+		items, other = other, items
 	}
+	for start, end := 0, 0; start < len(items); start = end {
+		for end = start + 1; end < len(items) && items[end].head == items[start].head; end++ {
+		}
+		if end-start > 1 {
+			slices.SortFunc(items[start:end], func(a, b item[T]) int { return plan.ByName(a.object, b.object) })
+		}
+	}
+	return items
 }
 
 // all returns all objects, in no order.
