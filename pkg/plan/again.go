@@ -8,6 +8,7 @@ import corev1 "k8s.io/api/core/v1"
 func Again[F interface{ Of() *corev1.Pod }](earlier []F, pods []*corev1.Pod, read func(*corev1.Pod) F) []F {
 	results, changed, next := make([]F, len(pods)), len(earlier) != len(pods), 0
 	for i, pod := range pods {
+		// Most pods are the same, and then no name is read.
 		for next < len(earlier) && earlier[next].Of() != pod && earlier[next].Of().Name < pod.Name {
 			next++
 		}

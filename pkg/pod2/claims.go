@@ -164,8 +164,8 @@ func (v *view) missingClaims(place int) []*corev1.PersistentVolumeClaim {
 	return missing
 }
 
-// lostClaims returns the PVCs missing for pods that exist: such a pod is not scheduled
-// before someone recreates the PVC.
+// lostClaims returns the PVCs missing for pods that exist, steady ones too: such a pod is not
+// scheduled before someone recreates the PVC.
 func (v *view) lostClaims() []*corev1.PersistentVolumeClaim {
 	if len(v.pod2.Spec.VolumeClaimTemplates) == 0 {
 		return nil

@@ -70,7 +70,7 @@ func (v *view) scaleDown(spare *budget) []PodDeletion {
 // blocks the one that repairs it. The images of Sidecars use the same budget. A stale pod
 // gets them afterwards, or with its replacement.
 func (v *view) update(spare *budget) (u updates) {
-	for _, place := range slices.Backward(v.watched) {
+	for _, place := range slices.Backward(v.unsteadyPlaces) {
 		if place >= len(v.replicas) {
 			continue
 		}

@@ -18,17 +18,16 @@ type Facts []*fact
 // fact is about one version of a pod. It never changes: all decisions about that version share it.
 type fact struct {
 	pod *corev1.Pod
-	// owner and ordinal are the parts of the name, if it is numbered.
-	owner       string
+	// prefix and ordinal are the parts of the name: web and 0 of web-0. The prefix is "" if there is no ordinal.
+	prefix      string
 	ordinal     int32
-	numbered    bool
 	record      inPlaceRecord
 	controller  *types.UID // of its controller, nil without one
 	terminating bool
 	over        bool
 	gated       bool // by our scheduling gate
 	ready       bool
-	// labelled is true if the labels are those of a replica of the owner, except hash.
+	// labelled is true if the labels are those of a replica of the Pod2 prefix, except hash.
 	labelled bool
 	since    *metav1.Time // if it is ready
 	hash     string       // label
@@ -66,9 +65,10 @@ func factOf(pod *corev1.Pod) *fact {
 	if c := attachment.Condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 		f.unschedulable = c
 	}
-	if f.owner, f.ordinal, f.numbered = ordinals.Split(pod.Name); f.numbered && f.owner == pod.Labels[v1.Pod2Label] {
-		f.labelled = pod.Labels[v1.ManagedLabel] == "true" && pod.Labels[v1.PodIndexLabel] == pod.Name[len(f.owner)+len("-"):]
-		f.owner = pod.Labels[v1.Pod2Label] // pods of a Pod2 share the label, so it is in a cache of the processor
+	var numbered bool
+	if f.prefix, f.ordinal, numbered = ordinals.Split(pod.Name); numbered && f.prefix == pod.Labels[v1.Pod2Label] {
+		f.labelled = pod.Labels[v1.ManagedLabel] == "true" && pod.Labels[v1.PodIndexLabel] == pod.Name[len(f.prefix)+len("-"):]
+		f.prefix = pod.Labels[v1.Pod2Label] // the same text for all replicas, if they share labels as in the controller
 	}
 	return f
 }

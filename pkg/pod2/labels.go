@@ -110,7 +110,7 @@ func (v *view) givenTo(hash string) given {
 // A pod without a record is from an earlier release, was adopted, or was created when the
 // Pod2 had no labels. It gets the labels that it lacks.
 func (v *view) relabelling(r replica, g given) *Relabelling {
-	if r.labelled && r.owner == v.pod2.Name && (r.given == g.record || !g.known || r.terminating || r.over) {
+	if r.labelled && r.prefix == v.pod2.Name && (r.given == g.record || !g.known || r.terminating || r.over) {
 		return nil
 	}
 	var l Relabelling

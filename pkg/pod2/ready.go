@@ -124,7 +124,7 @@ func (v *view) taken(place int, r replica) string {
 
 // tooLong reports the replicas that cannot be created because of their names.
 func (v *view) tooLong() string {
-	if !v.nameTooLong(len(v.slots)) { // the longest name
+	if !v.nameTooLong(len(v.slots)) { // no name of a slot is longer
 		return ""
 	}
 	said := each(v.unsteady(v.slots), func(place int, r replica) string {

@@ -2,7 +2,6 @@ package pod2
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,10 +30,8 @@ func Concerned(pod *corev1.Pod) []string {
 	if owner := metav1.GetControllerOfNoCopy(pod); IsOwner(owner) {
 		names = append(names, owner.Name)
 	}
-	if end := strings.LastIndexByte(pod.Name, '-'); end > 0 {
-		if _, replica := ordinals.Parse(pod.Name[:end], pod.Name); replica {
-			names = append(names, pod.Name[:end])
-		}
+	if name, _, replica := ordinals.Split(pod.Name); replica && name != "" {
+		names = append(names, name)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

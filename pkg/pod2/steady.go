@@ -5,16 +5,13 @@ import (
 	"slices"
 )
 
-// steady reports whether there is nothing to do and nothing to say about a replica. It must be
-// available, match the spec and have its labels. Mostly nearly all replicas are steady, so a decision
-// classifies each replica once, and then looks at the others only. Writes and messages must not
-// be about a steady replica.
-func (v *view) steady(r replica) bool {
+// isSteady reports whether a replica is available, matches the spec, has its labels, and gets no image
+// of a Sidecar now. No decision changes such a pod, and no message names it. Mostly nearly all replicas
+// are steady, so a decision looks at each replica once, and then at the others only. Decisions
+// about PVCs and records of failures concern steady replicas too.
+func (v *view) isSteady(r replica) bool {
 	if !r.serves() || r.outdated != "" || r.relabelling != nil || r.gated || r.unschedulable != nil {
 		return false
-	}
-	if len(v.sidecars) == 0 {
-		return true
 	}
 	_, updates := v.sidecars[r.pod.UID]
 	return !updates
@@ -24,7 +21,7 @@ func (v *view) steady(r replica) bool {
 // v.slots. A surge replica never counts as steady.
 func (v *view) unsteady(of []replica) iter.Seq2[int, replica] {
 	return func(yield func(int, replica) bool) {
-		for _, place := range v.watched {
+		for _, place := range v.unsteadyPlaces {
 			if place >= len(of) || !yield(place, of[place]) {
 				return
 			}
@@ -55,8 +52,8 @@ func (v *view) allUnsteady() iter.Seq[replica] {
 }
 
 func (v *view) steadyCount() int {
-	watched, _ := slices.BinarySearch(v.watched, len(v.replicas))
-	return len(v.replicas) - watched
+	unsteady, _ := slices.BinarySearch(v.unsteadyPlaces, len(v.replicas))
+	return len(v.replicas) - unsteady
 }
 
 // tally counts pods: the owned ones, and how many of these are live, ready, available and updated.
@@ -83,8 +80,8 @@ func (t *tally) add(r replica) {
 
 // tally of all pods. Each steady replica counts in all numbers.
 func (v *view) tally() tally {
-	steady := int32(v.steadyCount())
-	t := tally{steady, steady, steady, steady, steady}
+	n := int32(v.steadyCount())
+	t := tally{n, n, n, n, n}
 	for r := range v.allUnsteady() {
 		t.add(r)
 	}

@@ -47,9 +47,9 @@ type view struct {
 	resizeFailed string
 	// replicas by place.
 	replicas []replica
-	// watched are the places of slots that are not steady, in order.
-	watched []int
-	// counted are all pods, see allUnsteady.
+	// unsteadyPlaces are those of the slots that are not steady, in order.
+	unsteadyPlaces []int
+	// counted has the numbers of all pods, steady ones included.
 	counted tally
 	// reached is the first place that the update has reached.
 	reached int
@@ -65,11 +65,11 @@ type view struct {
 	surplus []replica
 }
 
-func look(s State) *view { return lookFor(s, (*view).steady) }
+func look(s State) *view { return lookFor(s, (*view).isSteady) }
 
 // lookFor is look with another definition of steady, for a test: the decision is the same if no replica
 // is steady.
-func lookFor(s State, steady func(*view, replica) bool) *view {
+func lookFor(s State, isSteady func(*view, replica) bool) *view {
 	v := &view{
 		now: s.Now, pod2: s.Pod2, networks: s.Networks,
 		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{}, given: map[string]given{}, refused: s.Refused, sidecars: s.Sidecars, unadoptable: s.Unadoptable,
@@ -87,9 +87,9 @@ func lookFor(s State, steady func(*view, replica) bool) *view {
 			place, placed = v.ordinals.Place(f.ordinal)
 		}
 		r := v.replica(f, place, placed)
-		r.steady = placed && steady(v, r)
 		switch {
 		case placed && place < len(v.replicas):
+			r.steady = isSteady(v, r)
 			v.replicas[place] = r
 		case placed && place < len(v.replicas)+v.maxSurge():
 			surge[place] = r
@@ -108,7 +108,7 @@ func lookFor(s State, steady func(*view, replica) bool) *view {
 		if r.fact == nil {
 			*r = none
 		}
-		v.watched = append(v.watched, place)
+		v.unsteadyPlaces = append(v.unsteadyPlaces, place)
 		r.stale = r.own && !r.terminating && r.outdated != "" && !v.frozen(place) && v.pod2.Spec.UpdateStrategy.Type != v1.OnDelete &&
 			v.revisions.usable(v.revisions.update)
 		if r.stale {
@@ -122,7 +122,7 @@ func lookFor(s State, steady func(*view, replica) bool) *view {
 	if v.slots = v.replicas; len(v.surge) > 0 {
 		v.slots = slices.Concat(v.replicas, v.surge)
 		for place := len(v.replicas); place < len(v.slots); place++ {
-			v.watched = append(v.watched, place)
+			v.unsteadyPlaces = append(v.unsteadyPlaces, place)
 		}
 	}
 	v.counted = v.tally()
@@ -171,7 +171,7 @@ func (v *view) placeSurge(there map[int]replica) {
 }
 
 // named reports whether a pod has the name of a replica, with any ordinal.
-func (v *view) named(f *fact) bool { return f.numbered && f.owner == v.pod2.Name }
+func (v *view) named(f *fact) bool { return f.prefix == v.pod2.Name }
 
 // place returns the place of the pod with that name, beyond the replicas too.
 func (v *view) place(name string) (int, bool) {

@@ -42,7 +42,7 @@ func (c reader[T]) sorted(index, value string) []T {
 	return objects
 }
 
-// item is an object. Head has the first bytes after the common prefix of all names, as a number.
+// item is an object to be sorted. The head has the first bytes after the common prefix of all names, as a number.
 type item[T metav1.Object] struct {
 	head   uint64
 	object T
@@ -78,7 +78,7 @@ func sortByName[T metav1.Object](objects []T) {
 func byHead[T metav1.Object](items []item[T]) []item[T] {
 	other := make([]item[T], len(items))
 	for shift := 0; shift < 64; shift += 8 {
-		var begin [257]int // of the items with a byte; first, the number of those with the byte before it
+		var begin [257]int // at b, the place of the next item with byte b; first, at b+1, how many items have byte b
 		for i := range items {
 			begin[items[i].head>>shift&0xff+1]++
 		}

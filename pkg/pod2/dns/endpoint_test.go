@@ -23,6 +23,16 @@ func TestTheEndpointsOfUnchangedPodsAreShared(t *testing.T) {
 	}
 }
 
+func TestTheListOfRightEndpointsIsShared(t *testing.T) {
+	s := state(t, "networks=blue", "web-0 blue=10.0.0.1", "web-1 blue=10.0.0.2")
+	for !Diff(s).Empty() {
+		apply(&s, Diff(s))
+	}
+	if wanted := look(s).services[0].slices[0].Endpoints; !sameArray(wanted, s.Slices[0].Endpoints) || len(wanted) != 2 {
+		t.Error("the endpoints are copied")
+	}
+}
+
 func TestTheCurrentSliceStaysUnchanged(t *testing.T) {
 	s := state(t, "networks=blue", "web-0 blue=10.0.0.1", "web-1 blue=10.0.0.2")
 	for !Diff(s).Empty() {

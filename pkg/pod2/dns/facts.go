@@ -16,16 +16,16 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Facts have the addresses that pods publish, and their owners. They depend on that
+// Facts have the addresses that pods publish, and the parts of their names. They depend on that
 // version of the pod only. So a program that decides again and again reads each version once.
 type Facts []*fact
 
 // fact is about one version of a pod.
 type fact struct {
 	pod *corev1.Pod
-	// owner and ordinal are the parts of the pod's name. The owner is "" if the pod can have no DNS name: it is
-	// gated or over, its name is too long for a hostname, or has no ordinal.
-	owner      string
+	// prefix and ordinal are the parts of the pod's name: web and 0 of web-0. The prefix is "" if the pod can have no
+	// DNS name: it is gated or over, its name is too long for a hostname, or has no ordinal.
+	prefix     string
 	ordinal    int32
 	controller *types.UID // nil without one
 	// addresses that the pod publishes, in the order of the Networks' names. Those that no
@@ -49,10 +49,10 @@ func factOf(pod *corev1.Pod) *fact {
 	published := attachment.Published(pod)
 	f := &fact{pod: pod, addresses: make([]address, 0, len(published))}
 	if !attachment.Gated(pod) && !attachment.Over(pod) && len(pod.Name) <= validation.DNS1123LabelMaxLength {
-		f.owner, f.ordinal, _ = ordinals.Split(pod.Name)
+		f.prefix, f.ordinal, _ = ordinals.Split(pod.Name)
 	}
-	if label := pod.Labels[v1.Pod2Label]; label == f.owner {
-		f.owner = label // pods of a Pod2 share the label, so it is in a cache of the processor
+	if label := pod.Labels[v1.Pod2Label]; label == f.prefix {
+		f.prefix = label // the same text for all replicas, if they share labels as in the controller
 	}
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		f.controller = &ref.UID

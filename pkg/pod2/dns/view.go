@@ -42,12 +42,10 @@ type service struct {
 func look(s State) *view {
 	v := &view{State: s}
 	v.members = v.publishing()
-	left, last := map[string]bool{}, ""
+	left := map[string]bool{}
 	for _, m := range v.members {
 		for _, a := range m.addresses {
-			if a.network != last { // most have only one
-				left[a.network], last = true, a.network
-			}
+			left[a.network] = true
 		}
 	}
 	for _, network := range pod2.Networks(s.Pod2) {
@@ -67,7 +65,7 @@ func look(s State) *view {
 
 // publishing returns the replicas that have DNS names, in the order of their ordinals. Pods are in
 // name order, so ordinals with equally many digits are in order: web-2, web-10, web-11 come as web-10,
-// web-11, web-2.
+// web-11, web-2. Members in another order would make two slices with the same name.
 func (v *view) publishing() []*fact {
 	var byDigits [len("2147483647") + 1][]*fact
 	for _, f := range v.Facts.Of(v.Pods) {
@@ -86,7 +84,7 @@ func (v *view) publishing() []*fact {
 // gated pod has no address yet, even if its annotation says so. An orphaned pod keeps its
 // names until it is adopted.
 func (v *view) publishes(f *fact) bool {
-	if f.owner != v.Pod2.Name {
+	if f.prefix != v.Pod2.Name {
 		return false
 	}
 	if f.controller == nil {
