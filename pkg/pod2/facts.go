@@ -18,7 +18,7 @@ type Facts []*fact
 // fact is about one version of a pod. It never changes: all decisions about that version share it.
 type fact struct {
 	pod *corev1.Pod
-	// prefix and ordinal are the parts of the name: web and 0 of web-0. The prefix is "" if there is no ordinal.
+	// prefix and ordinal are the parts of the name: web and 0 of web-0. A name without an ordinal has an empty prefix.
 	prefix      string
 	ordinal     int32
 	record      inPlaceRecord

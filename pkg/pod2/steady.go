@@ -6,8 +6,8 @@ import (
 )
 
 // isSteady reports whether a replica is available, matches the spec, has its labels, and gets no image
-// of a Sidecar now. No decision changes such a pod, and no message names it. Mostly nearly all replicas
-// are steady, so a decision looks at each replica once, and then at the others only. Decisions
+// of a Sidecar now. No decision changes such a pod, and no message names it. Most replicas are steady
+// most of the time, so a decision looks at each replica once, and then at the others only. Decisions
 // about PVCs and records of failures concern steady replicas too.
 func (v *view) isSteady(r replica) bool {
 	if !r.serves() || r.outdated != "" || r.relabelling != nil || r.gated || r.unschedulable != nil {
