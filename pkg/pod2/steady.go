@@ -13,6 +13,9 @@ func (v *view) isSteady(r replica) bool {
 	if !r.serves() || r.outdated != "" || r.relabelling != nil || r.gated || r.unschedulable != nil {
 		return false
 	}
+	if len(v.sidecars) == 0 {
+		return true // without a look at the pod, which is slower to read than the fact
+	}
 	_, updates := v.sidecars[r.pod.UID]
 	return !updates
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -96,40 +97,55 @@ func crowd(size int) []runtime.Object {
 
 // BenchmarkSyncPod2 measures one sync of a Pod2 after an event of one of its pods, with
 // nothing to write. This is the cost of each pod event while many pods are created or
-// deleted.
+// deleted. Either all pods wait for a node, or all are available.
 func BenchmarkSyncPod2(b *testing.B) {
+	waiting := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}
+	available := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}
 	for _, size := range []int32{10, 1_000, 10_000} {
-		b.Run(fmt.Sprintf("replicas=%d", size), func(b *testing.B) {
-			w := newWorld(b, newPod2("web", size))
-			key := Key{KindPod2, ns, "web"}
-			ctx := klog.NewContext(b.Context(), klog.Logger{})
-			for idle := 0; idle < 2; idle++ { // until it has created and counted all replicas
-				w.calls = nil
-				if _, err := w.r.Sync(ctx, key); err != nil {
-					b.Fatal(err)
-				}
-				if len(w.calls) > 0 {
-					idle = -1
-				}
-				w.catchUp()
-				w.later(mostCounts)
-			}
+		b.Run(fmt.Sprintf("waiting/replicas=%d", size), func(b *testing.B) { benchmarkSyncPod2(b, size, waiting) })
+		b.Run(fmt.Sprintf("available/replicas=%d", size), func(b *testing.B) { benchmarkSyncPod2(b, size, available) })
+	}
+}
+
+func benchmarkSyncPod2(b *testing.B, size int32, condition corev1.PodCondition) {
+	w := newWorld(b, newPod2("web", size))
+	key := Key{KindPod2, ns, "web"}
+	ctx := klog.NewContext(b.Context(), klog.Logger{})
+	rest := func() {
+		for idle := 0; idle < 2; idle++ { // until it has written everything
 			w.calls = nil
-			pod := podOf(w, "web-0")
-			b.ReportAllocs()
-			for b.Loop() {
-				b.StopTimer()
-				if err := w.r.pods.indexer.Update(pod.DeepCopy()); err != nil {
-					b.Fatal(err)
-				}
-				b.StartTimer()
-				if _, err := w.r.Sync(ctx, key); err != nil {
-					b.Fatal(err)
-				}
+			if _, err := w.r.Sync(ctx, key); err != nil {
+				b.Fatal(err)
 			}
 			if len(w.calls) > 0 {
-				b.Fatalf("unexpected call: %s", w.calls[0])
+				idle = -1
 			}
-		})
+			w.catchUp()
+			w.later(mostCounts)
+		}
+		w.calls = nil
+	}
+	rest()
+	for i := range size {
+		pod := podOf(w, fmt.Sprintf("web-%d", i)).DeepCopy()
+		pod.Status.Conditions = []corev1.PodCondition{condition}
+		w.change(pod)
+	}
+	w.catchUp()
+	rest()
+	pod := podOf(w, "web-0")
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		if err := w.r.pods.indexer.Update(pod.DeepCopy()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		if _, err := w.r.Sync(ctx, key); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if len(w.calls) > 0 {
+		b.Fatalf("unexpected call: %s", w.calls[0])
 	}
 }

@@ -54,19 +54,19 @@ func sortByName[T metav1.Object](objects []T) {
 	if len(objects) == 0 {
 		return
 	}
-	common := objects[0].GetName()
-	for _, o := range objects {
+	names, common := make([]string, len(objects)), objects[0].GetName()
+	for i, o := range objects {
 		name, n := o.GetName(), 0
 		for n < min(len(common), len(name)) && common[n] == name[n] {
 			n++
 		}
-		common = common[:n]
+		names[i], common = name, common[:n]
 	}
 	items := make([]item[T], len(objects))
-	for i, o := range objects {
+	for i, name := range names {
 		var head [8]byte
-		copy(head[:], o.GetName()[len(common):])
-		items[i] = item[T]{binary.BigEndian.Uint64(head[:]), o}
+		copy(head[:], name[len(common):])
+		items[i] = item[T]{binary.BigEndian.Uint64(head[:]), objects[i]}
 	}
 	for i, sorted := range byHead(items) {
 		objects[i] = sorted.object

@@ -74,6 +74,9 @@ func (s *caches) wokenBySidecar(changed *v1.Sidecar) []Key {
 // sidecarUpdates returns the updates that Sidecars allow for some pods, by UID. A pod gets
 // one at a time.
 func (s *shared) sidecarUpdates(namespace string, pods []*corev1.Pod) map[types.UID]pod2.SidecarUpdate {
+	if len(s.sidecars.in(namespace)) == 0 {
+		return nil
+	}
 	behind := map[string]bool{}
 	for _, pod := range pods {
 		for name, generation := range sidecar.Generations(pod) {

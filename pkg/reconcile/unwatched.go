@@ -92,7 +92,7 @@ func (f *unwatched[T]) names(namespace string) map[string]bool {
 func (f *unwatched[T]) addTo(key Key, listed []T, listedAt string, wanted func(T) bool) ([]T, time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.clock.Now()
+	now, unique := f.clock.Now(), len(listed)
 	var again time.Duration
 	for name, s := range f.sightings {
 		left := s.until.Sub(now)
@@ -105,6 +105,9 @@ func (f *unwatched[T]) addTo(key Key, listed []T, listedAt string, wanted func(T
 		}
 	}
 	sortByName(listed)
+	if len(listed) == unique {
+		return listed, again
+	}
 	kept := listed[:0]
 	for _, object := range listed {
 		switch last := len(kept) - 1; {

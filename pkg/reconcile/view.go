@@ -96,7 +96,7 @@ func newLook(ctx context.Context, clients Clients, now time.Time, p *v1.Pod2) *l
 	}
 	// The view is about the spec of the Pod2. Images of Sidecars reach its replicas at other
 	// times.
-	l.sidecars = reader[*v1.Sidecar]{cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)}
+	l.sidecars = reader[*v1.Sidecar]{cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
 	l.classes = asked(func(name string) ([]*storagev1.StorageClass, error) {
 		classes, err := List[*storagev1.StorageClass](ctx, "StorageClasses", clients.Kube.StorageV1().StorageClasses(), "")
 		if !apierrors.IsForbidden(err) {
