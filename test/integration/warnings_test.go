@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -29,17 +30,22 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	}
 }
 
-// hearing returns a client of an administrator, and the warnings that it gets.
-func hearing(t testing.TB) (dynamic.Interface, *warnings) {
+// hearing returns a client of an administrator, or of a controller with all rights, and the warnings that it gets.
+func hearing(t testing.TB, who rest.ImpersonationConfig) (dynamic.Interface, *warnings) {
 	t.Helper()
 	heard, c := &warnings{}, rest.CopyConfig(config)
-	c.WarningHandler = heard
+	c.WarningHandler, c.Impersonate = heard, who
 	client, err := dynamic.NewForConfig(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return client, heard
 }
+
+var (
+	anAdministrator = rest.ImpersonationConfig{}
+	aController     = rest.ImpersonationConfig{UserName: "system:serviceaccount:default:maker", Groups: []string{"system:masters"}}
+)
 
 const podTemplate = `template: {metadata: {labels: {app: a%s}, annotations: {%s}}, spec: {restartPolicy: %s, containers: [{name: c, image: x}]}}`
 
@@ -68,7 +74,7 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	run(t, "", "apply", "-f", filepath.Join(root, "artifacts/32-warnings.yaml"))
-	client, heard := hearing(t)
+	client, heard := hearing(t, anAdministrator)
 	admin := &user{name: "admin", namespace: ns, client: client}
 	dryRun := func(manifest string) string {
 		t.Helper()
@@ -105,6 +111,14 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 			if got := dryRun(maker(kind, labels, row.annotations)); got != row.want {
 				t.Errorf("%s with labels %q and annotations %q: got %q, want %q", kind, row.labels, row.annotations, got, row.want)
 			}
+		}
+	}
+	ofController, told := hearing(t, aController)
+	controller := &user{name: "controller", namespace: ns, client: ofController}
+	for kind, want := range map[string]int{"Pod": 0, "Deployment": 1} {
+		told.texts = nil
+		if why := controller.create(t, maker(kind, "", "samplecrd.k8s.io/network: blue")); why != "" || len(told.texts) != want {
+			t.Errorf("a controller creates a %s: refused %q, warnings %q, want %d", kind, why, told.texts, want)
 		}
 	}
 	const cronTab = "{apiVersion: stable.example.com/v1, kind: CronTab, metadata: {name: a, %s}, spec: {cronSpec: '0 0 1 1 *', image: x, replicas: 1}}"
@@ -160,8 +174,8 @@ func TestRequestThatChanges(t *testing.T) {
 	})
 }
 
-// The benchmark measures the cost of the policy for each write of a pod: the time in the
-// API server's policy plugin, with and without the policy.
+// The benchmark measures the cost of the policy for each write of a pod, by a user and by a controller: the time in
+// the API server's policy plugin, with and without the policy.
 //
 //	go test -tags=integration -run '^$' -bench PodWrite -benchtime 2000x -count 5 ./test/integration
 func BenchmarkPodWrite(b *testing.B) {
@@ -176,7 +190,7 @@ func BenchmarkPodWrite(b *testing.B) {
 			SchedulingGates: []corev1.PodSchedulingGate{{Name: "samplecrd.k8s.io/addresses"}}, Containers: []corev1.Container{{Name: "c", Image: "x"}},
 		},
 	}
-	client, heard := hearing(b)
+	client, heard := hearing(b, anAdministrator)
 	wrong, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
 	if err != nil {
 		b.Fatal(err)
@@ -202,16 +216,21 @@ func BenchmarkPodWrite(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.Run(step.name, func(b *testing.B) {
-			calls, took := policiesTook(b, "ValidatingAdmissionPolicy")
-			for b.Loop() {
-				if _, err := kube.CoreV1().Pods("default").Create(b.Context(), pod, dryRun); err != nil {
-					b.Fatal(err)
+		for name, who := range map[string]rest.ImpersonationConfig{"user": anAdministrator, "controller": aController} {
+			b.Run(step.name+"/"+name, func(b *testing.B) {
+				as := rest.CopyConfig(config)
+				as.Impersonate, as.QPS = who, -1
+				client := kubernetes.NewForConfigOrDie(as)
+				calls, took := policiesTook(b, "ValidatingAdmissionPolicy")
+				for b.Loop() {
+					if _, err := client.CoreV1().Pods("default").Create(b.Context(), pod, dryRun); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-			callsAfter, tookAfter := policiesTook(b, "ValidatingAdmissionPolicy")
-			b.ReportMetric((tookAfter-took)*1e6/(callsAfter-calls), "µs/write")
-		})
+				callsAfter, tookAfter := policiesTook(b, "ValidatingAdmissionPolicy")
+				b.ReportMetric((tookAfter-took)*1e6/(callsAfter-calls), "µs/write")
+			})
+		}
 	}
 }
 
