@@ -97,12 +97,12 @@ func crowd(size int) []runtime.Object {
 
 // BenchmarkSyncPod2 measures one sync of a Pod2 after an event of one of its pods, with
 // nothing to write. This is the cost of each pod event while many pods are created or
-// deleted. Either all pods wait for a node, or all are available.
+// deleted. Either no pod is Ready, or all are available.
 func BenchmarkSyncPod2(b *testing.B) {
-	waiting := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}
+	unready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}
 	available := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}
 	for _, size := range []int32{10, 1_000, 10_000} {
-		b.Run(fmt.Sprintf("waiting/replicas=%d", size), func(b *testing.B) { benchmarkSyncPod2(b, size, waiting) })
+		b.Run(fmt.Sprintf("unready/replicas=%d", size), func(b *testing.B) { benchmarkSyncPod2(b, size, unready) })
 		b.Run(fmt.Sprintf("available/replicas=%d", size), func(b *testing.B) { benchmarkSyncPod2(b, size, available) })
 	}
 }
@@ -133,6 +133,9 @@ func benchmarkSyncPod2(b *testing.B, size int32, condition corev1.PodCondition) 
 	}
 	w.catchUp()
 	rest()
+	if got := stored[*v1.Pod2](w, "web").Status.AvailableReplicas; (got == size) != (condition.Status == corev1.ConditionTrue) {
+		b.Fatalf("%d of %d replicas are available", got, size)
+	}
 	pod := podOf(w, "web-0")
 	b.ReportAllocs()
 	for b.Loop() {

@@ -40,10 +40,8 @@ func TestViewObservesLikeTheController(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metaOf("web-blue"), Spec: corev1.ServiceSpec{ClusterIP: "None"}}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metaOf("web-blue-0"), AddressType: discoveryv1.AddressTypeIPv4}
 	service.Labels, slice.Labels = map[string]string{v1.Pod2Label: "web"}, map[string]string{v1.Pod2Label: "web"}
-	web0 := replica("web-0 on=blue")
-	object(web0).SetAnnotations(map[string]string{v1.NetworksAnnotation: "blue", v1.SidecarsAnnotation: "mesh=1/0/0/1"}) // the user may not read Sidecars
 	w := newWorld(t, p, newPod2("db", 1, "blue"), newNetwork("blue"), newNetwork("green"), newBlock("blue", "10.1.0.9 db-3 Reserved Pod2/db"),
-		web0, newPod("web-1 of=StatefulSet/web"), newPod("other"), claimOf("data-web-0", "0"), service, slice)
+		replica("web-0 on=blue"), newPod("web-1 of=StatefulSet/web"), newPod("other"), claimOf("data-web-0", "0"), service, slice)
 	if err := w.informers.Classes.Informer().GetIndexer().Add(fast); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +111,7 @@ func requireSameFields(t *testing.T, got, want any) {
 		if name != "Now" && !equality.Semantic.DeepEqual(got.Interface(), want.Interface()) {
 			t.Errorf("%s is %+v, want %+v", name, got, want)
 		}
-		// Only a controller has these: it remembers them, or updates Sidecars.
+		// Only a controller has these: it remembers them, or updates images of Sidecars.
 		ofController := slices.Contains([]string{"Facts", "Refused", "Unadoptable", "Names", "NumbersHeld", "Sidecars"}, name)
 		if want.IsZero() && !ofController {
 			t.Errorf("the controller observes no %s: add its object to the world of this test", name)
