@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +45,19 @@ func (r reader) fill(text, node string) string {
 	return strings.NewReplacer("REGISTRY", "docker.io/library", "TAG", r.tag, "NODE", node, "image: NEW", "image: pod2-agent:new").Replace(text)
 }
 
+var fileOption = regexp.MustCompile(` -f (artifacts/\S+)`)
+
+// present leaves out the files that an old checkout lacks, as the page says about the way back.
+func (r reader) present(command string) string {
+	return fileOption.ReplaceAllStringFunc(command, func(option string) string {
+		_, err := os.Stat(filepath.Join(r.dir, fileOption.FindStringSubmatch(option)[1]))
+		if r.dir != root && errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+		return option
+	})
+}
+
 // commands of the console fence with this number below a heading.
 func (r reader) commands(t *testing.T, heading string, number int, node string) (commands []string) {
 	t.Helper()
@@ -57,7 +72,7 @@ func (r reader) commands(t *testing.T, heading string, number int, node string) 
 	}
 	for line := range strings.Lines(fences[number]) {
 		if command, ok := strings.CutPrefix(strings.TrimSpace(line), "$ "); ok {
-			commands = append(commands, r.fill(command, node))
+			commands = append(commands, r.present(r.fill(command, node)))
 		}
 	}
 	return commands
