@@ -91,7 +91,7 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 		}
 		return "", nil
 	})
-	for _, kind := range []string{"Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod2"} {
+	for _, kind := range []string{"Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod2"} {
 		for _, row := range []struct{ labels, annotations, want string }{
 			{"", "samplecrd.k8s.io/networks: blue, example.com/network: x", ""},
 			{"", "samplecrd.k8s.io/pod2-request: blue, samplecrd.k8s.io/pod2-labels: x, samplecrd.k8s.io/in-place-update: x", ""},
@@ -115,7 +115,7 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 	}
 	ofController, told := hearing(t, aController)
 	controller := &user{name: "controller", namespace: ns, client: ofController}
-	for kind, want := range map[string]int{"Pod": 0, "Deployment": 1} {
+	for kind, want := range map[string]int{"Pod": 0, "ReplicaSet": 0, "Deployment": 1} {
 		told.texts = nil
 		if why := controller.create(t, maker(kind, "", "samplecrd.k8s.io/network: blue")); why != "" || len(told.texts) != want {
 			t.Errorf("a controller creates a %s: refused %q, warnings %q, want %d", kind, why, told.texts, want)
@@ -141,6 +141,11 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 	create(t, ns, "apiVersion: v1\nkind: Pod\nmetadata: {name: plain}\nspec: {containers: [{name: c, image: nginx}]}\n")
 	heard.texts = nil
 	patch := []byte(`{"metadata":{"annotations":{"samplecrd.k8s.io/networks":"blue"}}}`)
+	told.texts = nil
+	dryPatch := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	if _, err := ofController.Resource(podsResource).Namespace(ns).Patch(t.Context(), "plain", types.MergePatchType, patch, dryPatch); err != nil || len(told.texts) > 0 {
+		t.Errorf("a controller annotates a running pod: %v, warnings %q, want none", err, told.texts)
+	}
 	pods := client.Resource(podsResource).Namespace(ns)
 	for range 2 { // the second request changes nothing
 		patched, err := pods.Patch(t.Context(), "plain", types.MergePatchType, patch, metav1.PatchOptions{})
