@@ -220,10 +220,12 @@ func TestInjection(t *testing.T) {
 		t.Errorf("onto the port: %d of 1 were dropped; drops: %s", got, n1.drops())
 	}
 	mac := n2.mac()
-	before = n1.dropped("injected")
-	must(t, send(n1.ns, "eth0", frame(mac, mac, unix.ETH_P_IP, vxlan(n1.ip, n2.ip, blue.vni, inner)...)))
-	if got := n1.dropped("injected") - before; got != 1 {
-		t.Errorf("as VXLAN: %d of 1 were dropped; drops: %s", got, n1.drops())
+	for name, vni := range map[string]int32{"a Network of this node": blue.vni, "a Network that only other nodes have": 1 << 23} {
+		before = n1.dropped("injected")
+		must(t, send(n1.ns, "eth0", frame(mac, mac, unix.ETH_P_IP, vxlan(n1.ip, n2.ip, vni, inner)...)))
+		if got := n1.dropped("injected") - before; got != 1 {
+			t.Errorf("as VXLAN for %s: %d of 1 were dropped; drops: %s", name, got, n1.drops())
+		}
 	}
 	must(t, in(n1.ns, func() error { _, err := Detach(int(n1.eth)); return err }))
 	before = n2.dropped("vxlan")

@@ -32,7 +32,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("usage: netprobe serve | get | ping | echo | inject | hear | lookup | source | links | routes")
+		return fmt.Errorf("usage: netprobe serve | get | ping | echo | inject | say | hear | lookup | source | links | routes")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
 	timeout := flags.Duration("timeout", 2*time.Second, "how long to wait for an answer")
@@ -68,6 +68,11 @@ func run(args []string) error {
 			return fmt.Errorf("usage: netprobe inject NODE VNI MAC HOST:PORT TEXT")
 		}
 		return inject(os.Stdout, flags.Arg(0), flags.Arg(1), flags.Arg(2), flags.Arg(3), flags.Arg(4))
+	case "say":
+		if flags.NArg() != 2 {
+			return fmt.Errorf("usage: netprobe say HOST:PORT TEXT")
+		}
+		return say(flags.Arg(0), []byte(flags.Arg(1)))
 	case "hear":
 		return hear(os.Stdout, *timeout, flags.Arg(0), flags.Arg(1))
 	case "lookup":

@@ -28,16 +28,22 @@ func inject(w io.Writer, node, vni, mac, target, text string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := (&net.Dialer{}).DialContext(context.Background(), "udp", net.JoinHostPort(node, "4789"))
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if _, err := conn.Write(vxlan(network, hardware, to, text)); err != nil {
+	if err := say(net.JoinHostPort(node, "4789"), vxlan(network, hardware, to, text)); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%s: sent\n", node)
 	return nil
+}
+
+// say sends a datagram through a plain socket.
+func say(address string, text []byte) error {
+	conn, err := (&net.Dialer{}).DialContext(context.Background(), "udp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = conn.Write(text)
+	return err
 }
 
 // vxlan is the content of the UDP packet: the VXLAN header with a flag and the VNI (RFC 7348),

@@ -240,11 +240,10 @@ int to_wire(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	if (!c || !find_vxlan(skb, c->port, &vni, &to))
 		return TC_ACT_UNSPEC;
-	/* A packet that the node forwards may be for a Network that this node does not know yet. The node's
-	 * own may be another program's, such as that of the cluster's own network. Hosts that are not nodes may
-	 * use the port as they like. */
+	/* A packet may be for a Network that only other nodes have. Smaller numbers are other programs', such as that
+	 * of the cluster's own network. Hosts that are not nodes may use the port as they like. */
 	if (!bpf_map_lookup_elem(&networks, &vni) &&
-	    (((!interface || vni < FIRST_VNI) && vni != ~0U) || (skb->ifindex != LOOPBACK && !is_zero(to.word) && !bpf_map_lookup_elem(&nodes, &to))))
+	    (vni < FIRST_VNI || (skb->ifindex != LOOPBACK && !is_zero(to.word) && !bpf_map_lookup_elem(&nodes, &to))))
 		return TC_ACT_UNSPEC;
 	return drop(skb, vni, INJECTED);
 }
