@@ -158,7 +158,7 @@ mutants: ## Test the tests: plant each fault of test/mutants and print the harne
 ### Figures
 
 .PHONY: bench
-bench: cluster-tools build bench-peers bin/helm ## Compare Pod2 with Kubernetes' own controllers, OpenKruise, whereabouts and Spiderpool, and write docs/performance.md (20 to 31 minutes on an idle machine with two cores)
+bench: cluster-tools build bench-peers bin/helm ## Compare Pod2 with Kubernetes' own controllers, OpenKruise, whereabouts and Spiderpool, and write docs/performance.md (20 to 35 minutes on an idle machine with two cores)
 	@test/bench/bench.sh $(BENCH_FLAGS)
 
 .PHONY: bench-full

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures everything in docs/performance.md, and writes that page and its plots anew. On an idle machine with two cores, this takes
-# 31 minutes, and about two hours with --full (estimated). --quick takes some minutes and writes nothing; it is for
+# 20 to 35 minutes, and about two hours with --full (estimated). --quick takes some minutes and writes nothing; it is for
 # changes of test/bench itself. All other arguments are flags of test/bench/controller. The programs of other projects come from
 # make bench-peers.
 # --block-sizes writes docs/performance/block-sizes.md, from three controllers with AddressBlocks of different sizes.

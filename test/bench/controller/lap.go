@@ -64,17 +64,19 @@ func (b *bench) measureAll(ctx context.Context) {
 		for _, c := range all {
 			if c.name == pod2OnOne {
 				history := b.countHistory()
-				b.keep(b.lap(ctx, c, n, func(l *lap) {
-					if n == b.Large() {
-						b.waitHistory(ctx, l) // its last write comes a minute after pods started
-						b.stand(ctx)
+				l := b.lap(ctx, c, n, func(l *lap) {
+					if n < b.Large() {
+						b.scaleToZero(ctx, l, false)
+						return
 					}
-					b.scaleToZero(ctx, l, false)
-					if n == b.Large() {
-						b.waitHistory(ctx, l)
-						l.Add(float64(history())/float64(n), "history")
-					}
-				}))
+					b.waitHistory(ctx, l) // its last write comes a minute after pods started
+					b.stand(ctx)
+				})
+				if n == b.Large() {
+					b.waitHistory(ctx, l)
+					l.Add(float64(history())/float64(n), "history")
+				}
+				b.keep(l)
 			}
 		}
 	}
@@ -166,12 +168,19 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 		more(l)
 	}
 	end, had, computed := time.Now(), l.pods.Now().Exist, b.computed()
+	made = b.counting(ctx, l)
 	b.delete(ctx, c, l.namespace)
 	l.waitGone(ctx)
-	if had > 0 {
-		took := l.pods.First(end, gone)
-		l.addComputed("gone", took, computed, b.computed())
-		l.addTime(took, "gone", "gone")
+	if had == 0 {
+		return
+	}
+	took := l.pods.First(end, gone)
+	l.addComputed("gone", took, computed, b.computed())
+	l.addTime(took, "gone", "gone")
+	if c.name == pod2OnOne {
+		b.waitFreed(ctx, l.namespace)
+		b.waitQuiet(ctx)
+		made("collected")
 	}
 }
 

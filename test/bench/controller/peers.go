@@ -27,7 +27,7 @@ var peerModules = []peer{
 		"One right was added to those of its manifests: it may update finalizers of NetworkAttachmentDefinitions. The API server here requires that, because it " +
 		"enables OwnerReferencesPermissionEnforcement"},
 	{Name: "spiderpool", Title: "Spiderpool", Module: "github.com/spidernet-io/spiderpool", Settings: "spiderpool-controller, its webhooks, and the CNI plugin with one spiderpool-agent for all nodes; the " +
-		"values of its chart, without Multus, with IPv4 only, and without its changes of sysctls. The limit of its client, 50 requests a second, is compiled in"},
+		"values of its chart, without Multus, with IPv4 only, and without its changes of sysctls. The limit of its client is compiled in: 50 requests a second, and the first 100 at once"},
 }
 
 // findPeers reads the version and the directory of each peer from Go.
