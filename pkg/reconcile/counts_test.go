@@ -128,7 +128,7 @@ func TestLargerObjectsAreCountedLessOften(t *testing.T) {
 		{3, 1, 1, countsEvery, releasesEvery, removalsEvery},
 		{600, 3, 12, 600 * time.Millisecond, 2 * time.Second, 12 * time.Second},
 		{2_000, 8, 40, time.Second, 2 * time.Second, 40 * time.Second},
-		{8_000, 32, 160, time.Second, 3200 * time.Millisecond, mostRemovals},
+		{8_000, 32, 160, time.Second, 6400 * time.Millisecond, mostRemovals},
 		{100_000, 400, 2000, mostCounts, mostReleases, mostRemovals},
 	} {
 		got := []time.Duration{countsOf(row.pods), releasesOf(row.blocks), removalsOf(addressslice.State{Name: "blue", Slices: make([]*v1.AddressSlice, row.slices)})}

@@ -48,8 +48,8 @@ func countsOf(pods int) time.Duration {
 // round writes 40 of them, so it waits longer.
 const (
 	releasesEvery    = 2 * time.Second
-	releasesPerBlock = 100 * time.Millisecond
-	mostReleases     = 5 * time.Second
+	releasesPerBlock = 200 * time.Millisecond
+	mostReleases     = 10 * time.Second
 )
 
 // releasesOf returns releasesEvery for a number of AddressBlocks.
