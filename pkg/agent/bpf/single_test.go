@@ -115,11 +115,25 @@ func (r *runner) reason() string {
 // run a program on a frame. It returns the verdict in the words of decide, and the frame after it.
 func (r *runner) run(program string, frame []byte, gsoSize int) (string, []byte) {
 	r.Helper()
+	return r.runIn(program, frame, context(gsoSize))
+}
+
+// runBetween runs a program on a frame that came from an interface, 0 for the node itself, and leaves by another.
+func (r *runner) runBetween(program string, frame []byte, from, by uint32) (string, []byte) {
+	r.Helper()
+	c := context(0)
+	binary.LittleEndian.PutUint32(c[36:], from)
+	binary.LittleEndian.PutUint32(c[40:], by)
+	return r.runIn(program, frame, c)
+}
+
+func (r *runner) runIn(program string, frame, context []byte) (string, []byte) {
+	r.Helper()
 	out := make([]byte, len(frame)+200)
-	options := &ebpf.RunOptions{Data: frame, DataOut: out, Context: context(gsoSize)}
+	options := &ebpf.RunOptions{Data: frame, DataOut: out, Context: context}
 	code, err := r.p.collection.Programs[program].Run(options)
 	if err != nil {
-		r.Fatalf("run on %x, segments of %d: %v", frame, gsoSize, err)
+		r.Fatalf("run on %x with %x: %v", frame, context, err)
 	}
 	out = options.DataOut
 	switch reason := r.reason(); {
