@@ -105,7 +105,7 @@ func (f *unwatched[T]) addTo(key Key, listed []T, listedAt string, wanted func(T
 		}
 	}
 	sortByName(listed)
-	if len(listed) == unique {
+	if len(listed) == unique { // the names of one list are
 		return listed, again
 	}
 	kept := listed[:0]
