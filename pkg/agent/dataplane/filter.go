@@ -33,6 +33,8 @@ func table(s State) Table {
 				both(in+` %[1]s daddr @nodes%[2]s counter drop comment "node"`),
 				both(in+` meta l4proto tcp %[1]s daddr . th dport @api%[2]s counter drop comment "api"`),
 				denied, []string{
+					in + clamp,
+					out + clamp,
 					translated("ip", s.Transit),
 					translated("ip6", Transit6),
 					in + ` counter drop comment "invalid"`,
@@ -55,6 +57,10 @@ func table(s State) Table {
 
 // in matches packets that leave a Network, out those that enter one.
 const in, out = `iifname "` + GatewayName + `"`, `oifname "` + GatewayName + `"`
+
+// clamp lowers the maximum segment size of a TCP connection to the smaller MTU of its two ways. The node's own ICMP errors
+// do not reach pods, so a pod cannot learn that the node leads to the outside by a smaller MTU than that of the Network.
+const clamp = ` meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu`
 
 // sets that the rules of table match.
 //

@@ -38,6 +38,8 @@ func TestHostTable(t *testing.T) {
 				iifname "pod2gw" ip6 daddr @nodes6 counter drop comment "node"
 				iifname "pod2gw" meta l4proto tcp ip daddr . th dport @api4 counter drop comment "api"
 				iifname "pod2gw" meta l4proto tcp ip6 daddr . th dport @api6 counter drop comment "api"
+				iifname "pod2gw" meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu
+				oifname "pod2gw" meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu
 				iifname "pod2gw" ip saddr 100.64.0.0/16 ct state new,established,related accept
 				iifname "pod2gw" ip6 saddr fd64:706f:6432::/96 ct state new,established,related accept
 				iifname "pod2gw" counter drop comment "invalid"
@@ -96,6 +98,7 @@ func TestDenied(t *testing.T) {
 				iifname "pod2gw" ip daddr 10.96.0.0/12 counter drop comment "denied"
 				iifname "pod2gw" ip daddr 169.254.169.254/32 counter drop comment "denied"
 				iifname "pod2gw" ip6 daddr fd00::/8 counter drop comment "denied"
+				iifname "pod2gw" meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu
 				iifname "pod2gw" ip saddr 100.64.0.0/16 ct state new,established,related accept
 				iifname "pod2gw" ip6 saddr fd64:706f:6432::/96 ct state new,established,related accept
 				iifname "pod2gw" counter drop comment "invalid"

@@ -109,6 +109,13 @@ func (c *compiler) statement() error {
 	case c.take("fib saddr . iif oif missing"):
 		c.emit(&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, FlagIIF: true, ResultOIF: true, FlagPRESENT: true},
 			&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: make([]byte, 4)})
+	case c.take("tcp flags syn"):
+		c.emit(&expr.Payload{Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1, DestRegister: unix.NFT_REG_1})
+		c.masked([]byte{1 << 1}, expr.CmpOpNeq, make([]byte, 1))
+	case c.take("tcp option maxseg size set rt mtu"):
+		c.emit(&expr.Rt{Register: unix.NFT_REG_1, Key: expr.RtTCPMSS},
+			&expr.Byteorder{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Op: expr.ByteorderHton, Len: 2, Size: 2},
+			&expr.Exthdr{SourceRegister: unix.NFT_REG_1, Op: expr.ExthdrOpTcpopt, Type: 2, Offset: 2, Len: 2})
 	case c.take("ct state untracked"):
 		c.state(expr.CtStateBitUNTRACKED)
 	default:

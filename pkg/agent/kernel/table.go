@@ -208,12 +208,14 @@ func (c content) fingerprint() string {
 	return b.String()
 }
 
-// marshal expressions without the values of counters, and without numbers that belong to
-// one transaction.
+// marshal expressions without the values of counters, without numbers that belong to one transaction, and without
+// expressions that the library writes and does not read.
 func marshal(list []expr.Any) []byte {
 	var b []byte
 	for _, e := range list {
 		switch is := e.(type) {
+		case *expr.Rt, *expr.Byteorder:
+			continue
 		case *expr.Counter:
 			e = &expr.Counter{}
 		case *expr.Lookup:

@@ -110,6 +110,7 @@ func (l *lab) bulk(from, to string, ip netip.Addr) {
 	})
 	conn, err := l.dial(from, "tcp", netip.AddrPortFrom(ip, 9).String(), nil)
 	must(l, err)
+	must(l, conn.SetDeadline(time.Now().Add(patience)))
 	const size = 8 << 20
 	go func() { _, _ = conn.Write(make([]byte, size)) }()
 	got, b := 0, make([]byte, 1<<16)
@@ -190,6 +191,23 @@ func pathMTU(t *testing.T, f family) {
 	if got := mtu(); got != 1300 {
 		t.Errorf("the path has an MTU of %d", got)
 	}
+}
+
+// The node leads to the outside by a smaller MTU than that of the Network. Its ICMP errors do not reach pods, and its
+// interface loses larger packets that arrive.
+func TestNarrowWayOut(t *testing.T) { eachFamily(t, narrowWayOut) }
+
+func narrowWayOut(t *testing.T, f family) {
+	l, blue, _ := f.twoByTwo(t)
+	l.in("node1", func() error {
+		link, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetMTU(link, 1300)
+	})
+	l.checksums("world", "eth0") // else larger ones arrive: the segments of one large packet come as one
+	l.bulk(blue[0].name, "world", f.world())
 }
 
 // A pod refuses a packet by an ICMP error: the host outside believes it.
