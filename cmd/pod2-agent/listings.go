@@ -81,6 +81,11 @@ func (s *snapshot) summary(out io.Writer) error {
 		reasons[d.Reason] += count
 		total += count
 	}
+	for comment, count := range s.filtered {
+		if total += count; count > 0 {
+			reasons[comment] += count
+		}
+	}
 	dropped := []string{fmt.Sprint(total)}
 	for _, reason := range slices.SortedFunc(maps.Keys(reasons), func(a, b string) int {
 		return cmp.Or(cmp.Compare(reasons[b], reasons[a]), strings.Compare(a, b))
@@ -178,6 +183,11 @@ func (s *snapshot) listDrops(out io.Writer) error {
 			vni = fmt.Sprint(d.VNI)
 		}
 		lines = append(lines, row(s.drops[d], d.Reason, vni, s.link(d.Interface), s.pod(d.Interface), bpf.Meanings[d.Reason]))
+	}
+	for _, comment := range slices.Sorted(maps.Keys(s.filtered)) {
+		if count := s.filtered[comment]; count > 0 {
+			lines = append(lines, row(count, comment, "", "", "", dataplane.Meanings[comment]+", by the rules of the node"))
+		}
 	}
 	return columns(out, "PACKETS\tREASON\tVNI\tINTERFACE\tPOD\tMEANING", lines,
 		"No packet was dropped since the tables were made.")

@@ -11,8 +11,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
 	"github.com/pod2/pod2/pkg/agent/bpf"
 	"github.com/pod2/pod2/pkg/agent/iface"
+	"github.com/pod2/pod2/pkg/agent/kernel"
 	"github.com/pod2/pod2/pkg/agent/tables"
 	"github.com/pod2/pod2/pkg/agent/veth"
 )
@@ -21,6 +25,9 @@ import (
 type snapshot struct {
 	tables.View
 	drops map[bpf.Drop]uint64
+	// filtered are the packets that the rules of the node dropped, by their comments.
+	filtered map[string]uint64
+	rules    kernel.Rules
 	// links are the names of all interfaces, by index. down has those that are down.
 	links map[uint32]string
 	down  map[uint32]bool
@@ -38,13 +45,15 @@ func readSnapshot(dir string) (s *snapshot, err error) {
 	}
 	defer m.Close()
 	s = &snapshot{links: map[uint32]string{}, down: map[uint32]bool{}, pairs: map[uint32]veth.Port{}}
-	var errs [3]error
+	var errs [4]error
 	s.Tables, s.Wires, errs[0] = m.Read()
 	s.Config, errs[1] = m.Config()
 	s.drops, errs[2] = m.Drops()
+	s.rules, errs[3] = kernel.ReadRules()
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
+	s.filtered = s.rules.Drops()
 	links, err := iface.List()
 	if err != nil {
 		return nil, err
@@ -66,7 +75,7 @@ func readSnapshot(dir string) (s *snapshot, err error) {
 
 // complete the fields that follow from the others.
 func (s *snapshot) complete() {
-	s.Name = s.describe
+	s.Name, s.Exit = s.describe, s.exit
 	s.networks = map[int32]string{}
 	for index, port := range s.Ports {
 		if network := s.pairs[index].Network; network != "" {
@@ -153,6 +162,15 @@ func (s *snapshot) indexes() []uint32 {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// exit asks the node's routes and rules. An address without a route has no interface.
+func (s *snapshot) exit(to netip.Addr) tables.Exit {
+	exit := tables.Exit{Refusals: s.rules.Refuses(to)}
+	if routes, err := netlink.RouteGet(to.AsSlice()); err == nil && len(routes) > 0 {
+		exit.Interface, exit.Local = uint32(routes[0].LinkIndex), routes[0].Type == unix.RTN_LOCAL
+	}
+	return exit
 }
 
 // link is the name of an interface.

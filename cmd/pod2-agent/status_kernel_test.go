@@ -141,6 +141,19 @@ func TestTraceReadsTheKernel(t *testing.T) {
 	}
 }
 
+// The kernel says which addresses are the node's own, and which it has no route to.
+func TestExitReadsTheKernel(t *testing.T) {
+	runtime.LockOSThread()
+	ns, err := netns.New()
+	must(t, err)
+	t.Cleanup(func() { _ = ns.Close() })
+	must(t, netlink.LinkSetUp(&netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Index: 1}}))
+	s := &snapshot{}
+	if got := fmt.Sprint(s.exit(netip.MustParseAddr("127.0.0.2")), s.exit(netip.MustParseAddr("9.9.9.9"))); got != "{1 true []} {0 false []}" {
+		t.Error(got)
+	}
+}
+
 // The tables are there while no agent runs.
 func TestStatusWhileTheAgentIsStopped(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "bpf")

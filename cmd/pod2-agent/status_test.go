@@ -45,9 +45,10 @@ func exampleNode() *snapshot {
 		},
 		drops: map[bpf.Drop]uint64{{VNI: 70001, Interface: 7, Reason: "unknown"}: 12, {VNI: 70001, Interface: 10, Reason: "ip"}: 2, {Interface: 99, Reason: "stranger"}: 2,
 			{VNI: 70001, Interface: 10, Reason: "unknown"}: 1},
-		links: map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2aaaa", 8: "pod2bbbb", 9: "pod2gw", 10: "pod2dddd", 11: "pod2cccc"},
-		down:  map[uint32]bool{10: true},
-		pairs: map[uint32]veth.Port{7: pair(7, "pod2aaaa", "default.blue", "web-1"), 8: pair(8, "pod2bbbb", "default.green", "web-1"), 10: unnamed, 11: pair(11, "pod2cccc", "other.blue", "web-1")},
+		filtered: map[string]uint64{"node": 3, "stranger": 1, "api": 0},
+		links:    map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2aaaa", 8: "pod2bbbb", 9: "pod2gw", 10: "pod2dddd", 11: "pod2cccc"},
+		down:     map[uint32]bool{10: true},
+		pairs:    map[uint32]veth.Port{7: pair(7, "pod2aaaa", "default.blue", "web-1"), 8: pair(8, "pod2bbbb", "default.green", "web-1"), 10: unnamed, 11: pair(11, "pod2cccc", "other.blue", "web-1")},
 	}
 	s.complete()
 	return s
@@ -55,7 +56,7 @@ func exampleNode() *snapshot {
 
 func TestListings(t *testing.T) {
 	old := exampleNode()
-	old.Local, old.drops = netip.MustParseAddr("fd09::1"), nil
+	old.Local, old.drops, old.filtered = netip.MustParseAddr("fd09::1"), nil, nil
 	for _, tt := range []struct {
 		table string
 		of    *snapshot
@@ -69,7 +70,7 @@ Networks:                   2
 Ports:                      4 open, 1 closed
 Places:                     3 on this node, 2 on other nodes
 Nodes:                      3
-Dropped packets:            17, unknown 13, ip 2, stranger 2
+Dropped packets:            21, unknown 13, node 3, stranger 3, ip 2
 `},
 		{"", old, `
 Address of VXLAN packets:   fd09::1, and the VXLAN device encapsulates all packets
@@ -124,6 +125,8 @@ PACKETS   REASON     VNI     INTERFACE      POD                 MEANING
 2         ip         70001   pod2dddd       default/(no name)   with another's IP address as source
 2         stranger   -       99 (deleted)   -                   from an interface without an entry in the table of ports, or on a Network that this node does not know
 1         unknown    70001   pod2dddd       default/(no name)   for an address that nobody has here, or a node that is not in the table of nodes
+3         node       -       -              -                   from a Network to a node, by the rules of the node
+1         stranger   -       -              -                   from a port without its program, by the rules of the node
 `},
 		{"ports", &snapshot{}, "There are no ports: no pod on this node is attached to an Overlay Network. pod2-cni attaches a pod when it starts.\n"},
 		{"places", &snapshot{}, "There are no places: the agent knows no pod on the Networks of this node. A Network is on a node that has one of its pods.\n"},

@@ -55,6 +55,18 @@ func table(s State) Table {
 		}}
 }
 
+// Meanings of the comments of rules: each says which packets the rule drops.
+var Meanings = map[string]string{
+	"node":     "from a Network to a node",
+	"api":      "from a Network to the API server",
+	"denied":   "from a Network to an address in --deny-cidrs",
+	"network":  "from a Network to another one",
+	"invalid":  "from a Network, but conntrack cannot follow it",
+	"inbound":  "to a Network, from the node or the outside",
+	"stranger": "from a port without its program",
+	"vxlan":    "VXLAN that is not from a node",
+}
+
 // in matches packets that leave a Network, out those that enter one.
 const in, out = `iifname "` + GatewayName + `"`, `oifname "` + GatewayName + `"`
 

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -76,6 +77,21 @@ func TestHostTable(t *testing.T) {
 				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 >= 65536 notrack
 			}
 		}`)
+}
+
+// The comment of a rule is the reason that metrics and pod2-agent status show.
+func TestEachCommentHasAMeaning(t *testing.T) {
+	comments := map[string]bool{}
+	for _, c := range table(State{Denied: []netip.Prefix{netip.MustParsePrefix("fd00::/8")}, VXLANReversePathFilter: true}).Chains {
+		for _, rule := range c.Rules {
+			if _, comment, ok := strings.Cut(rule, ` comment "`); ok {
+				comments[strings.TrimSuffix(comment, `"`)] = true
+			}
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(comments)), slices.Sorted(maps.Keys(Meanings)); !slices.Equal(got, want) {
+		t.Errorf("rules have the comments %q, and %q have a meaning", got, want)
+	}
 }
 
 // Packets to a denied address are dropped before and after translation, and before any rule

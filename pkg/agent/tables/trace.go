@@ -3,6 +3,7 @@ package tables
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
@@ -15,6 +16,19 @@ type View struct {
 	Wires map[netip.Addr]Wire
 	// Name describes the interface with that index.
 	Name func(index uint32) string
+	// Exit says how the node treats packets from Networks to an address of the outside.
+	Exit func(to netip.Addr) Exit
+}
+
+// Exit of a node to an address.
+type Exit struct {
+	// Interface by which the node leads there; 0 if it has no route.
+	Interface uint32
+	// Local: the address is one of the node's own.
+	Local bool
+	// Refusals are the comments of the rules that drop packets to the address. The rule api drops only those to the
+	// port of the API server.
+	Refusals []string
 }
 
 // Trace says in sentences how the programs treat a packet from the port to the address. The last
@@ -56,7 +70,7 @@ func (v View) Trace(from PortKey, to netip.Addr) []string {
 	}
 	hops = append(hops, fmt.Sprintf("Size: IP packets of up to %d bytes pass. Larger ones are dropped (oversized).", network.MTU))
 	if mac == dataplane.GatewayMAC(port.VNI) {
-		return append(hops, v.leave(port, network, to))
+		return append(hops, v.leave(port, network, to)...)
 	}
 	place := v.Places[PlaceKey{port.VNI, mac}]
 	if place.Interface != 0 {
@@ -90,7 +104,32 @@ func (v View) deliver(vni int32, index uint32, mac dataplane.MAC) string {
 }
 
 // leave the Network through the gateway.
-func (v View) leave(port Port, n Network, to netip.Addr) string {
+func (v View) leave(port Port, n Network, to netip.Addr) []string {
+	if dropped := v.closed(port, n, to); dropped != "" {
+		return []string{dropped}
+	}
+	rules := fmt.Sprintf("Rules of the node: the packet reaches them by %s as %s. If a Service has the address, the node replaces it first.", v.Name(v.Gateway), port.Transit)
+	exit, last := v.Exit(to), ""
+	switch {
+	case slices.Contains(exit.Refusals, "denied"):
+		last = fmt.Sprintf("Dropped (denied): %s is in --deny-cidrs.", to)
+	case exit.Local || slices.Contains(exit.Refusals, "node"):
+		last = fmt.Sprintf("Dropped (node): %s is an address of a node.", to)
+	case exit.Interface == 0:
+		last = fmt.Sprintf("Dropped without a count: the node has no route to %s.", to)
+	case exit.Interface == v.Gateway:
+		last = fmt.Sprintf("Dropped (network): %s is a transit address of another pod.", to)
+	default:
+		last = fmt.Sprintf("Sent by %s with an address of the node as source (NAT).", v.Name(exit.Interface))
+		if slices.Contains(exit.Refusals, "api") {
+			last += " TCP to the port of the API server is dropped (api)."
+		}
+	}
+	return []string{rules, last}
+}
+
+// closed says why the programs drop a packet for the gateway; "" if they do not.
+func (v View) closed(port Port, n Network, to netip.Addr) string {
 	switch {
 	case to == n.Gateway || to.IsLinkLocalUnicast() && to.Is6():
 		return "Dropped (unknown), unless it is an ICMP echo request for the gateway: the programs answer those."
@@ -103,7 +142,7 @@ func (v View) leave(port Port, n Network, to netip.Addr) string {
 	case !n.Egress:
 		return "Dropped (egress): the Network has egress None."
 	}
-	return fmt.Sprintf("Sent by %s as %s. The rules of the node decide about the rest of the way, and the node applies NAT.", v.Name(v.Gateway), port.Transit)
+	return ""
 }
 
 func (v View) encapsulate(vni int32, node netip.Addr) []string {

@@ -12,7 +12,7 @@ func (w *world) view() View {
 	v := View{Tables: w.maps, Wires: map[netip.Addr]Wire{}, Config: Config{VXLAN: 3, UDPPort: 4789, Gateway: 9},
 		Name: func(index uint32) string {
 			return map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2a", 8: "pod2b", 9: "pod2gw"}[index]
-		}}
+		}, Exit: exit}
 	if w.local.Is4() {
 		v.Local = w.local
 	}
@@ -22,6 +22,22 @@ func (w *world) view() View {
 	return v
 }
 
+// exit of a node whose default route leads by interface 2.
+func exit(to netip.Addr) Exit {
+	e, known := map[string]Exit{
+		"10.0.0.2":        {Interface: 2, Refusals: []string{"node"}},
+		"172.17.0.1":      {Interface: 1, Local: true},
+		"10.1.0.1":        {Interface: 2, Refusals: []string{"api"}},
+		"169.254.169.254": {Interface: 2, Refusals: []string{"denied"}},
+		"100.64.0.9":      {Interface: 9},
+		"8.8.8.8":         {},
+	}[to.String()]
+	if !known {
+		e.Interface = 2
+	}
+	return e
+}
+
 func TestTrace(t *testing.T) {
 	const (
 		blue   = "node 10.0.0.1\nnodes s1 10.0.0.2\nnetwork blue 1001 192.168.0.0/24\npod a blue=192.168.0.2\nport 7 u-a blue\n"
@@ -29,6 +45,7 @@ func TestTrace(t *testing.T) {
 		nat    = blue + "network blue 1001 192.168.0.0/24 egress=NAT\n"
 		inside = "Dropped (unknown): 192.168.0.3 is an address of the Network, and the gateway leads to the outside only."
 		size   = "Size: IP packets of up to 1450 bytes pass. Larger ones are dropped (oversized).\n"
+		rules  = "Rules of the node: the packet reaches them by pod2gw as 100.64.0.7. If a Service has the address, the node replaces it first.\n"
 		third  = "Neighbour: 192.168.0.3 has MAC 0a:58:c0:a8:00:03. The programs answer the sender's question themselves.\n"
 		nobody = `Neighbour: nobody has %s on VNI 1001. If a route of the pod has it on the link, the pod's question is dropped (unknown).
 			Route: if the pod's route leads to the gateway, the packet leaves for 192.168.0.1 with MAC 02:00:5e:00:03:e9.
@@ -67,8 +84,14 @@ func TestTrace(t *testing.T) {
 			` + size + "Dropped (egress): the Network has egress None.", nil},
 		{"the gateway", blue, 7, "192.168.0.1", sender + "Neighbour: 192.168.0.1 has MAC 02:00:5e:00:03:e9. The programs answer the sender's question themselves.\n" + size +
 			"Dropped (unknown), unless it is an ICMP echo request for the gateway: the programs answer those.", nil},
-		{"the outside", nat, 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size +
-			"Sent by pod2gw as 100.64.0.7. The rules of the node decide about the rest of the way, and the node applies NAT.", nil},
+		{"the outside", nat, 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size + rules + "Sent by eth0 with an address of the node as source (NAT).", nil},
+		{"a node", nat, 7, "10.0.0.2", sender + fmt.Sprintf(nobody, "10.0.0.2") + size + rules + "Dropped (node): 10.0.0.2 is an address of a node.", nil},
+		{"this node at an address that its Node lacks", nat, 7, "172.17.0.1", sender + fmt.Sprintf(nobody, "172.17.0.1") + size + rules + "Dropped (node): 172.17.0.1 is an address of a node.", nil},
+		{"the API server", nat, 7, "10.1.0.1", sender + fmt.Sprintf(nobody, "10.1.0.1") + size + rules +
+			"Sent by eth0 with an address of the node as source (NAT). TCP to the port of the API server is dropped (api).", nil},
+		{"a denied address", nat, 7, "169.254.169.254", sender + fmt.Sprintf(nobody, "169.254.169.254") + size + rules + "Dropped (denied): 169.254.169.254 is in --deny-cidrs.", nil},
+		{"a transit address", nat, 7, "100.64.0.9", sender + fmt.Sprintf(nobody, "100.64.0.9") + size + rules + "Dropped (network): 100.64.0.9 is a transit address of another pod.", nil},
+		{"an address without a route", nat, 7, "8.8.8.8", sender + fmt.Sprintf(nobody, "8.8.8.8") + size + rules + "Dropped without a count: the node has no route to 8.8.8.8.", nil},
 		{"the outside without egress", blue, 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size + "Dropped (egress): the Network has egress None.", nil},
 		{"the outside without a transit address", nat, 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size +
 			"Dropped (unknown): the port has no transit address, because all of --transit-cidr are taken.", func(v View) {

@@ -1,0 +1,44 @@
+//go:build linux && kernel
+
+package kernel
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+)
+
+// The kernel's rules say which addresses no pod of a Network reaches. Rules about VXLAN, and about the addresses of
+// senders, are not among them.
+func TestRefuses(t *testing.T) {
+	n := newNode(t)
+	n.apply(t)
+	var rules Rules
+	n.in(t, func() (err error) { rules, err = ReadRules(); return err })
+	for to, want := range map[string]string{
+		"10.0.0.1":        "[node api]",
+		"fd0a::1":         "[node api denied]", // fd00::/8 is denied
+		"10.0.0.2":        "[]",
+		"169.254.169.254": "[denied]",
+		"169.254.169.255": "[]",
+		"10.111.255.255":  "[denied]",
+		"10.112.0.0":      "[]",
+		"fe00::1":         "[]",
+		"100.64.0.7":      "[]",
+	} {
+		if got := fmt.Sprint(rules.Refuses(netip.MustParseAddr(to))); got != want {
+			t.Errorf("%s: got %s, want %s", to, got, want)
+		}
+	}
+}
+
+func TestRefusesWithoutRules(t *testing.T) {
+	n := newNode(t)
+	n.in(t, func() error {
+		rules, err := ReadRules()
+		if got := rules.Refuses(netip.MustParseAddr("10.0.0.1")); len(got) > 0 || len(rules.Drops()) > 0 {
+			t.Errorf("got %v", got)
+		}
+		return err
+	})
+}
