@@ -14,8 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/tables"
 	"github.com/pod2/pod2/test/chance"
 )
+
+var node6 = netip.MustParseAddr("fd00::2")
 
 // decideToWire returns the verdict of to_wire on a frame that came from an interface, 0 for the node itself, and
 // leaves by lo or by another interface. It is written from docs/contributing/data-plane.md.
@@ -28,7 +31,7 @@ func (w world) decideToWire(frame []byte, from uint32, lo bool) string {
 	switch {
 	case !found, vni != hidden && vni != w.vni && vni < 65536:
 		return "leave"
-	case vni == w.vni, lo, !to.IsValid(), to == w.other:
+	case vni == w.vni, lo, !to.IsValid(), to == w.other, to == node6:
 		return "injected"
 	}
 	return "leave" // to a host that is not a node
@@ -55,10 +58,24 @@ func sentVXLAN(frame []byte) (vni int32, to netip.Addr, found bool) {
 		}
 		to, content = netip.AddrFrom4([4]byte(content[16:])), content[min(header, len(content)):]
 	case etherType == 0x86dd && len(content) >= 40:
-		if content[6] != 17 {
-			return 0, to, false
-		}
+		next := content[6]
 		to, content = netip.AddrFrom16([16]byte(content[24:])), content[40:]
+		for headers := 0; next != 17; headers++ {
+			if !slices.Contains([]byte{0, 43, 44, 51, 60, 135}, next) {
+				return 0, to, false
+			}
+			if headers == 6 || len(content) < 4 {
+				return -1, to, true
+			}
+			size := map[byte]int{44: 8, 51: (int(content[1]) + 2) * 4}[next]
+			if next == 44 && binary.BigEndian.Uint16(content[2:])&0xfff8 != 0 {
+				return 0, to, false // a later fragment
+			}
+			if size == 0 {
+				size = (int(content[1]) + 1) * 8
+			}
+			next, content = content[0], content[min(size, len(content)):]
+		}
 	default:
 		return 0, to, false
 	}
@@ -77,9 +94,18 @@ func (w world) sent() (all [][]byte) {
 	for _, vni := range []int32{w.vni, w.vni + 1, 1, 65535, 65536, 1<<24 - 1} {
 		for _, to := range []netip.Addr{w.other, addr("10.9.0.66")} {
 			packet := vxlan(w.node, to, vni, inner)
-			six := ipv6(addr("fd00::1"), addr("fd00::2"), 17, packet[20:]...)
+			packets := [][]byte{packet, packet, packet, packet}
+			for _, six := range []netip.Addr{node6, addr("fd00::66")} {
+				next, content := byte(17), packet[20:]
+				for _, header := range [][]byte{{60, 8}, {44, 8}, {43, 16}, {51, 12}, {135, 16}, {0, 8}, {60, 8}, {60, 8}} { // with their sizes
+					packets = append(packets, ipv6(addr("fd00::1"), six, next, content...))
+					extension := make([]byte, header[1])
+					extension[0], extension[1], extension[3] = next, header[0]&1, 1 // the first fragment
+					next, content = header[0], append(extension, content...)
+				}
+			}
 			for _, tags := range []int{0, 0, 0, 1, 4, 5} {
-				for _, p := range [][]byte{packet, packet, packet, six} {
+				for _, p := range packets {
 					etherType := []byte{0x08, 0x00}
 					if p[0]>>4 == 6 {
 						etherType = []byte{0x86, 0xdd}
@@ -100,6 +126,7 @@ func TestToWireDecidesAsTheModel(t *testing.T) {
 	must(t, err)
 	defer p.Close()
 	w.write(t, p)
+	must(t, p.SetNode(node6, tables.Wire{}))
 	var other uint32
 	ns := newNamespace(t)
 	must(t, in(ns, func() (err error) {

@@ -24,7 +24,7 @@ func view(t testing.TB, dir string) tables.View {
 	m, err := Open(dir)
 	must(t, err)
 	defer m.Close()
-	v := tables.View{Name: func(index uint32) string { return fmt.Sprintf("interface %d", index) }}
+	v := tables.View{Name: func(index uint32) string { return fmt.Sprintf("interface %d", index) }, Exit: func(netip.Addr) tables.Exit { return tables.Exit{Interface: 2} }}
 	v.Tables, v.Wires, err = m.Read()
 	must(t, err)
 	v.Config, err = m.Config()
@@ -106,7 +106,7 @@ func TestTraceIsWhatProgramsDo(t *testing.T) {
 					}
 					lines := v.Trace(loopback, to)
 					trace := strings.Join(lines, "\n")
-					got, want := end(lines[len(lines)-1]), r.fate(w, to, trace)
+					got, want := end(lines), r.fate(w, to, trace)
 					seen[want]++
 					if got != want {
 						t.Errorf("to %s from %+v: %s, but the trace is\n%s", to, w.port, want, trace)
@@ -124,13 +124,14 @@ func TestTraceIsWhatProgramsDo(t *testing.T) {
 }
 
 // end of a trace in the words of runner.run, for which the VXLAN device is another interface.
-func end(sentence string) string {
+func end(trace []string) string {
+	sentence := trace[len(trace)-1]
 	if reason, ok := strings.CutPrefix(sentence, "Dropped ("); ok {
 		reason, _, _ = strings.Cut(reason, ")")
 		return reason
 	}
 	switch {
-	case strings.HasPrefix(sentence, "Sent by interface 8 as "):
+	case strings.HasPrefix(trace[max(0, len(trace)-2)], "Rules of the node: the packet reaches them by interface 8 as "):
 		return "nat"
 	case strings.HasPrefix(sentence, "Sent by interface 9,"), strings.HasPrefix(sentence, "Delivered by "):
 		return "deliver"

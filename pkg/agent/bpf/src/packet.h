@@ -146,16 +146,21 @@ static __always_inline void write_outer(struct outer *out, __u32 from, __u32 to,
 	out->inner = *inner;
 }
 
-/* find_vxlan says whether an Ethernet frame is VXLAN, whatever its IPv4 options. It does not look behind
- * IPv6 extension headers. It reads the frame alone: a raw socket chooses what the kernel takes for its
- * protocol. A receiver takes off all tags of VLAN 0. A frame with more of them than this function looks
- * at counts, and so does a first fragment that ends before the VNI: the next one holds it. Both have a
- * number that no Network has. The first has no destination. */
+/* find_vxlan says whether an Ethernet frame is VXLAN, whatever its IPv4 options and IPv6 extension headers.
+ * It reads the frame alone: a raw socket chooses what the kernel takes for its protocol. A receiver takes
+ * off all tags of VLAN 0. A frame with more of them, or with more extension headers, than this function
+ * looks at counts, and so does a first fragment that ends before the VNI: the next one holds it. They have
+ * a number that no Network has. The first has no destination. */
 static __always_inline int find_vxlan(struct __sk_buff *skb, __u16 port, __u32 *vni, struct address *to)
 {
 	__u32 start = sizeof(struct ethhdr), number;
 	struct iphdr ip;
 	struct ipv6hdr ip6;
+	struct {
+		__u8 next, length;
+		__u16 fragment;
+	} extension;
+	__u8 next;
 	__u16 type = bpf_htons(ETH_P_8021Q);
 
 	*vni = ~0U;
@@ -167,10 +172,20 @@ static __always_inline int find_vxlan(struct __sk_buff *skb, __u16 port, __u32 *
 	}
 	start -= 4;
 	if (type == bpf_htons(ETH_P_IPV6)) {
-		if (bpf_skb_load_bytes(skb, start, &ip6, sizeof(ip6)) || ip6.nexthdr != IPPROTO_UDP)
+		if (bpf_skb_load_bytes(skb, start, &ip6, sizeof(ip6)))
 			return 0;
 		copy_words(to->word, ip6.daddr.in6_u.u6_addr32);
 		start += sizeof(ip6);
+		next = ip6.nexthdr;
+		for (int headers = 0; next != IPPROTO_UDP; headers++, next = extension.next) {
+			if (!is_extension(next))
+				return 0;
+			if (headers == 6 || bpf_skb_load_bytes(skb, start, &extension, sizeof(extension)))
+				return 1;
+			if (next == IPPROTO_FRAGMENT && extension.fragment & bpf_htons(0xfff8))
+				return 0;
+			start += next == IPPROTO_FRAGMENT ? 8 : next == IPPROTO_AH ? (extension.length + 2) * 4 : (extension.length + 1) * 8;
+		}
 	} else {
 		if (type != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, start, &ip, sizeof(ip)) || ip.protocol != IPPROTO_UDP ||
 		    (ip.frag_off & bpf_htons(0x1fff)) || ip.ihl < 5)
