@@ -66,9 +66,12 @@ func echoRequest(v6 bool) []byte {
 	return message
 }
 
-// checksum of an even number of bytes, with its own two bytes as 0 (RFC 1071).
+// checksum of a message, with its own two bytes as 0 (RFC 1071).
 func checksum(message []byte) uint16 {
 	var sum uint32
+	if len(message)%2 > 0 {
+		message = append(message[:len(message):len(message)], 0)
+	}
 	for i := 0; i < len(message); i += 2 {
 		sum += uint32(binary.BigEndian.Uint16(message[i:]))
 	}

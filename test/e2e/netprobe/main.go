@@ -8,6 +8,8 @@
 //	netprobe ping [-count 10] [-interval 10ms] HOST:PORT    10 sent, 10 received; -count 0: until the standard input ends
 //	netprobe echo ADDRESS...                  192.168.0.1: answers, to an ICMP echo request
 //	netprobe inject NODE VNI MAC HOST:PORT TEXT   172.18.0.11: sent, in a VXLAN packet like that of another node
+//	netprobe forge DEV MAC IP TO-MAC HOST:PORT [TEXT]   a datagram with these sources; without TEXT, an ARP reply or a neighbour advertisement
+//	netprobe neighbours                       192.168.0.1 0a:58:c0:a8:00:01, for each address whose MAC address the kernel knows
 //	netprobe hear ADDRESS TEXT                datagrams, one a line, until one is TEXT
 //	netprobe lookup NAME...                   web-1.web: 192.168.0.3
 //	netprobe source ADDRESS...                203.0.113.10: 10.244.1.5, the source address that the routes choose
@@ -32,7 +34,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("usage: netprobe serve | get | ping | echo | inject | say | hear | lookup | source | links | routes")
+		return fmt.Errorf("usage: netprobe serve | get | ping | echo | inject | forge | neighbours | say | hear | lookup | source | links | routes")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
 	timeout := flags.Duration("timeout", 2*time.Second, "how long to wait for an answer")
@@ -68,6 +70,13 @@ func run(args []string) error {
 			return fmt.Errorf("usage: netprobe inject NODE VNI MAC HOST:PORT TEXT")
 		}
 		return inject(os.Stdout, flags.Arg(0), flags.Arg(1), flags.Arg(2), flags.Arg(3), flags.Arg(4))
+	case "forge":
+		if flags.NArg() < 5 {
+			return fmt.Errorf("usage: netprobe forge DEV MAC IP TO-MAC HOST:PORT [TEXT]")
+		}
+		return forge(flags.Arg(0), flags.Args()[1:])
+	case "neighbours":
+		return neighbours(os.Stdout)
 	case "say":
 		if flags.NArg() != 2 {
 			return fmt.Errorf("usage: netprobe say HOST:PORT TEXT")

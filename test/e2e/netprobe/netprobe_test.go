@@ -93,6 +93,20 @@ func TestVXLAN(t *testing.T) {
 	}
 }
 
+// A neighbour advertisement (RFC 4861, section 4.4).
+func TestClaim(t *testing.T) {
+	mac := net.HardwareAddr{0x0a, 0x58, 0, 0, 0, 9}
+	got := fmt.Sprintf("% x", claim(net.HardwareAddr{0x0a, 0x58, 0, 0, 0, 2}, mac, netip.MustParseAddr("fd00::9"), netip.MustParseAddr("fd00::2")))
+	want := "0a 58 00 00 00 02 0a 58 00 00 00 09 86 dd" + // to, from, IPv6
+		" 60 00 00 00 00 20 3a ff" + // 32 bytes, ICMPv6, 255 hops
+		" fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 09 fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 02" +
+		" 88 00 54 2c 20 00 00 00" + // it overrides
+		" fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 09 02 01 0a 58 00 00 00 09"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // The ones' complement sum of a message with its checksum is all ones (RFC 792).
 func TestEchoRequestAddsUp(t *testing.T) {
 	var sum uint32

@@ -47,22 +47,14 @@ func say(address string, text []byte) error {
 }
 
 // vxlan is the content of the UDP packet: the VXLAN header with a flag and the VNI (RFC 7348),
-// then a frame with IPv4, UDP and the text. The sender 0a:58:00:00:00:01, 192.0.2.1 is no pod.
+// then a frame with IP, UDP and the text. The sender 0a:58:00:00:00:01, 192.0.2.1 or 2001:db8::1 is no pod.
 func vxlan(vni uint32, mac net.HardwareAddr, to netip.AddrPort, text string) []byte {
-	const ip, udp = 20, 8
-	b := binary.BigEndian.AppendUint32([]byte{0x08, 0, 0, 0}, vni<<8)
-	b = append(b, mac...)
-	b = append(b, 0x0a, 0x58, 0, 0, 0, 1, 0x08, 0x00)
-	header := []byte{0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1}
-	header = append(header, to.Addr().AsSlice()...)
-	binary.BigEndian.PutUint16(header[2:], uint16(ip+udp+len(text)))
-	binary.BigEndian.PutUint16(header[10:], checksum(header))
-	b = append(b, header...)
-	b = binary.BigEndian.AppendUint16(b, 4789)
-	b = binary.BigEndian.AppendUint16(b, to.Port())
-	b = binary.BigEndian.AppendUint16(b, uint16(udp+len(text)))
-	b = append(b, 0, 0) // IPv4 allows UDP without a checksum
-	return append(b, text...)
+	from := netip.AddrFrom4([4]byte{192, 0, 2, 1})
+	if to.Addr().Is6() {
+		from = netip.MustParseAddr("2001:db8::1")
+	}
+	header := binary.BigEndian.AppendUint32([]byte{0x08, 0, 0, 0}, vni<<8)
+	return append(header, frame(mac, net.HardwareAddr{0x0a, 0x58, 0, 0, 0, 1}, datagram(from, to, text))...)
 }
 
 // hear prints the datagrams to an address, up to the one that is last.
