@@ -160,7 +160,9 @@ up() {
     # kwokctl puts all addresses of the machine, here the network namespace, into the API server's certificate, which the
     # kubelets check. Kubelets accept the API server because its group is system:masters. The admission plugin adds to those of
     # kwokctl.yaml. The endpoints of the Service kubernetes lead to the API server, as on any cluster.
-    options+=(--kube-apiserver-port=443 --extra-args=kube-apiserver=bind-address=0.0.0.0
+    local listen=0.0.0.0
+    [[ ! -e /proc/net/if_inet6 ]] || listen=::
+    options+=(--kube-apiserver-port=443 --extra-args="kube-apiserver=bind-address=$listen"
       --extra-args=kube-apiserver=advertise-address=10.96.0.1 --extra-args=kube-apiserver=endpoint-reconciler-type=lease
       --extra-args=kube-apiserver=kubelet-preferred-address-types=InternalIP
       --extra-args="kube-apiserver=kubelet-certificate-authority=$cluster/pki/ca.crt"

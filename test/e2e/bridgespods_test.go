@@ -72,7 +72,7 @@ func (m *move) replicas(t *testing.T) map[string]string {
 func (m *move) requireTraffic(t *testing.T) {
 	t.Helper()
 	gateways := map[string]string{"blue": "192.168.0.1", "green": "192.168.0.1", "six": "fd00:77::1"}
-	worlds := map[string]string{"blue": world, "green": world, "six": "2001:db8:113::10"}
+	worlds := map[string]string{"blue": world, "green": world, "six": world6}
 	nodes := map[string]string{"blue": "172.18.0.1", "green": "172.18.0.1", "six": "fd00:18::1"}
 	pods := 0
 	for _, s := range m.sides(t) {

@@ -4,6 +4,9 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -54,43 +57,66 @@ func TestNetworkIsDefaultRoute(t *testing.T) {
 	})
 }
 
-// Through eth0 on the nodes' own network, a pod reaches ports of all nodes and the API server.
-// Through a Network it reaches none of them, not even on its own node.
+// Through eth0 on the nodes' own network, a pod reaches ports of all nodes, the API server and the metadata of clouds.
+// Through a Network it reaches none of them, not even on its own node. The node counts each drop. The pods' eth0 has no IPv6
+// address, so a node asks by IPv6.
 func TestNoWayToNodesAndAPI(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, "no-way")
-	create(t, ns, networks+alone("inside", "node1", "blue@eth0")+server("outside", "node1")+
+	create(t, "default", apiSix)
+	t.Cleanup(func() { run(t, "default", "delete", "endpointslice", "kubernetes-six") })
+	create(t, ns, networks+six+alone("four", "node1", "blue@eth0")+alone("six", "node1", "six@eth0")+server("outside", "node1")+
 		hosts("ports-1", "node1")+hosts("ports-2", "node2"))
-	waitRunning(t, ns, "inside", "outside", "ports-1", "ports-2")
-	targets := []string{"172.18.0.11:18080", "172.18.0.12:18080", "172.18.0.11:10250", "172.18.0.12:10250", "10.96.0.1:443"}
-	answered := func(from string) string {
-		var lines []string
-		for line := range strings.Lines(probe(t, ns, from, append([]string{"get", "-timeout=1s"}, targets...)...)) {
-			if !strings.Contains(line, "no answer") && !strings.Contains(line, "refused") && !strings.Contains(line, "route") {
-				lines = append(lines, line[:strings.LastIndex(line[:20], ":")])
+	waitRunning(t, ns, "four", "six", "outside", "ports-1", "ports-2")
+	for _, f := range []struct{ inside, outside, world, node1, node2, api, metadata string }{
+		{"four", "outside", world, "172.18.0.11", "172.18.0.12", "10.96.0.1", "169.254.169.254"},
+		{"six", "ports-1", world6, "fd00:18::11", "fd00:18::12", world6, "fd00:ec2::254"},
+	} {
+		t.Run(f.inside, func(t *testing.T) {
+			targets := map[string]string{hostPort(f.api, 443): "api", hostPort(f.metadata, 80): "denied"} // and the reason of the drop
+			for _, node := range []string{f.node1, f.node2} {
+				targets[hostPort(node, 18080)], targets[hostPort(node, 10250)] = "node", "node"
 			}
-		}
-		return strings.Join(lines, " ")
-	}
-	eventually(t, "all targets answer a pod on the nodes' network", func() (string, error) {
-		if n := len(strings.Fields(answered("outside"))); n != len(targets) {
-			return answered("outside"), nil
-		}
-		return "", nil
-	})
-	eventually(t, "the world answers", func() (string, error) {
-		if got := probe(t, ns, "inside", "get", world+":80"); !strings.Contains(got, "asked by") {
-			return got, nil
-		}
-		return "", nil
-	})
-	if got := answered("inside"); got != "" {
-		t.Errorf("reached through the Network: %s", got)
+			eventually(t, "all targets answer "+f.outside, func() (string, error) {
+				got := probe(t, ns, f.outside, append([]string{"get", "-timeout=1s"}, slices.Collect(maps.Keys(targets))...)...)
+				if regexp.MustCompile("no answer|refused|route|unreachable").MatchString(got) {
+					return got, nil
+				}
+				return "", nil
+			})
+			eventually(t, "the world answers", func() (string, error) {
+				if got := probe(t, ns, f.inside, "get", hostPort(f.world, 80)); !strings.Contains(got, "asked by") {
+					return got, nil
+				}
+				return "", nil
+			})
+			for target, reason := range targets {
+				count := func() int { return dropped(t, "172.18.0.11", fmt.Sprintf("reason=%q", reason)) }
+				before := count()
+				if got, want := probe(t, ns, f.inside, "get", "-timeout=500ms", target), target+": no answer"; got != want {
+					t.Errorf("through the Network: got %s, want %s", got, want)
+				}
+				if count() == before {
+					t.Errorf("%s: no packet was dropped with the reason %s", target, reason)
+				}
+			}
+		})
 	}
 }
 
-// world is outside the cluster.
-const world = "203.0.113.10"
+// world and world6 are outside the cluster.
+const world, world6 = "203.0.113.10", "2001:db8:113::10"
+
+// apiSix says that the API server has an IPv6 address, too: one of the machine of the control plane.
+const apiSix = `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: kubernetes-six, labels: {kubernetes.io/service-name: kubernetes}}
+addressType: IPv6
+endpoints: [{addresses: ["` + world6 + `"]}]
+ports: [{name: https, port: 443}]
+---
+`
 
 // shut is a Network that no packet leaves.
 const shut = `

@@ -7,6 +7,7 @@
 #   lo      10.96.0.1         the API server, at the address of its Service: pods need no translation
 #           10.96.0.10        CoreDNS, likewise
 #           203.0.113.10      the world: a netprobe, which prints the address that a request came from
+#           169.254.169.254   the same, at the address of the metadata service of clouds
 set -euo pipefail
 
 nodes=$1 bin=$2 kubeconfig=$3
@@ -23,7 +24,7 @@ keep() {
 }
 
 net=$bin/e2e/nodenet
-"$net" up lo 10.96.0.1/32 10.96.0.10/32 203.0.113.10/32
+"$net" up lo 10.96.0.1/32 10.96.0.10/32 203.0.113.10/32 169.254.169.254/32
 "$net" bridge fabric
 "$net" up fabric 172.18.0.1/24
 echo 1 >/proc/sys/net/ipv4/ip_forward
@@ -32,7 +33,7 @@ for ((i = 1; i <= nodes; i++)); do
 done
 # The same for IPv6, if the kernel has it.
 if [[ -e /proc/net/if_inet6 ]]; then
-  "$net" up lo 2001:db8:113::10/128
+  "$net" up lo 2001:db8:113::10/128 fd00:ec2::254/128
   "$net" up fabric fd00:18::1/64
   echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
 fi

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -14,42 +15,75 @@ import (
 )
 
 // VXLAN is not authenticated, so a sender that reaches a node's port 4789 could send into any
-// Network. Pods of the nodes' own network can send there, and programs of the nodes. None of their
+// Network. Pods of the nodes' own network can send there, and programs of the nodes, by both addresses of a node. None of their
 // packets arrives at a pod of the Network, from its own node or from one without pods of the Network.
-// That node counts the packets, so it takes them for VXLAN of a Network.
+// The nodes count the packets, so they take them for VXLAN of a Network.
 func TestNoInjectionByPods(t *testing.T) {
 	ns := newNamespace(t, "inject")
-	create(t, ns, networks+alone("target", "node1", "blue@eth0")+alone("peer", "node3", "blue@eth0")+server("near", "node1")+server("far", "node2")+hosts("node", "node2"))
+	create(t, ns, networks+six+bridged+alone("target", "node1", "blue@eth0, six")+alone("peer", "node3", "blue@eth0, six")+
+		alone("near", "node1", "wire6")+alone("far", "node2", "wire6")+hosts("node", "node2"))
 	waitRunning(t, ns, "target", "peer", "near", "far", "node")
-	at := pods(t, ns, "app=alone")["target"].Published["blue"]
-	address := at.Address.Addr().String() + ":4000"
-	vni := run(t, ns, "get", "network", "blue", "--output=jsonpath={.status.vni}")
-	requireGateway(t, ns, "target", "192.168.0.1") // the agent has connected it
-	requireGateway(t, ns, "peer", "192.168.0.1")
+	for network, gateway := range map[string]string{"blue": "192.168.0.1", "six": "fd00:77::1"} {
+		t.Run(network, func(t *testing.T) {
+			at := pods(t, ns, "app=alone")["target"].Published[network]
+			address := hostPort(at.Address.Addr().String(), 4000)
+			vni := run(t, ns, "get", "network", network, "--output=jsonpath={.status.vni}")
+			requireGateway(t, ns, "target", gateway) // the agent has connected it
+			requireGateway(t, ns, "peer", gateway)
 
-	heard, before := hearing(t, ns, "target", ":4000", "from a peer"), injected(t)
-	const times = 3 // a pod's first packet may wait for a neighbour, and a later one may overtake it
-	for range times {
-		for from, text := range map[string]string{"near": "from a pod of its node", "far": "from a pod of another node", "node": "from a node"} {
-			probe(t, ns, from, "inject", "172.18.0.11", vni, at.MAC, address, text)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	if got := injected(t) - before; got < times {
-		t.Errorf("node2 dropped %d packets of its own", got)
-	}
-	probe(t, ns, "peer", "say", address, "from a peer")
-	if got := heard(); got != "from a peer" {
-		t.Errorf("the pod heard\n%s", got)
+			const times = 3 // a pod's first packet may wait for a neighbour, and a later one may overtake it
+			type counter struct{ node, reason string }
+			count := func(c counter) int { return dropped(t, c.node, fmt.Sprintf("reason=%q", c.reason)) }
+			want := map[counter]int{ // a node sends VXLAN by IPv4, so the receiver drops it by IPv6
+				{"172.18.0.11", "vxlan"}: 3 * times, {"172.18.0.12", "vxlan"}: 2 * times, {"172.18.0.12", "injected"}: times,
+			}
+			for c := range want {
+				want[c] += count(c)
+			}
+			heard := hearing(t, ns, "target", ":4000", "from a peer")
+			for range times {
+				for from, text := range map[string]string{"near": "from a pod of its node", "far": "from a pod of another node", "node": "from a node"} {
+					probe(t, ns, from, "inject", "172.18.0.11", vni, at.MAC, address, text)
+					probe(t, ns, from, "inject", "fd00:18::11", vni, at.MAC, address, text+" by IPv6")
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			probe(t, ns, "peer", "say", address, "from a peer")
+			if got := heard(); got != "from a peer" {
+				t.Errorf("the pod heard\n%s", got)
+			}
+			for c, want := range want {
+				eventually(t, c.node+" drops all with the reason "+c.reason, func() (string, error) {
+					if got := count(c); got < want {
+						return fmt.Sprintf("it dropped %d, want %d", got, want), nil
+					}
+					return "", nil
+				})
+			}
+		})
 	}
 }
 
-var injectedDrops = regexp.MustCompile(`(?m)^pod2_agent_dropped_packets_total\{.*reason="injected".*\} (\d+)$`)
+// bridged are Networks on one bridge, which each node has for itself. By wire6, pods reach IPv6 addresses of nodes.
+const bridged = `
+apiVersion: samplecrd.k8s.io/v1
+kind: Network
+metadata: {name: wire}
+spec: {cidr: 10.77.0.0/24, attachment: {type: CNI, config: '{"type": "bridge", "bridge": "e2ewire"}'}}
+---
+apiVersion: samplecrd.k8s.io/v1
+kind: Network
+metadata: {name: wire6}
+spec: {cidr: "fd00:78::/64", attachment: {type: CNI, config: '{"type": "bridge", "bridge": "e2ewire", "isGateway": true, "ipam": {"routes": [{"dst": "fd00:18::/64"}]}}'}}
+---
+`
 
-// injected is how many packets of node2 itself were dropped there.
-func injected(t *testing.T) (count int) {
+var drops = regexp.MustCompile(`(?m)^pod2_agent_dropped_packets_total\{(.*)\} (\d+)$`)
+
+// dropped is how many packets a node has dropped, by labels of the counter.
+func dropped(t *testing.T, node, labels string) (count int) {
 	t.Helper()
-	response, err := http.Get("http://172.18.0.12:9750/metrics")
+	response, err := http.Get("http://" + node + ":9750/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +92,14 @@ func injected(t *testing.T) (count int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range injectedDrops.FindAllSubmatch(page, -1) {
-		n, err := strconv.Atoi(string(line[1]))
+	for _, line := range drops.FindAllStringSubmatch(string(page), -1) {
+		n, err := strconv.Atoi(line[2])
 		if err != nil {
 			t.Fatal(err)
 		}
-		count += n
+		if strings.Contains(line[1], labels) {
+			count += n
+		}
 	}
 	return count
 }

@@ -30,8 +30,8 @@ func TestIPv6Network(t *testing.T) {
 	})
 	t.Run("the world sees the node's address", func(t *testing.T) {
 		eventually(t, "egress", func() (string, error) {
-			got := probe(t, ns, "open", "get", "[2001:db8:113::10]:80")
-			if !strings.HasSuffix(got, " at 2001:db8:113::10, asked by fd00:18::12") {
+			got := probe(t, ns, "open", "get", "["+world6+"]:80")
+			if !strings.HasSuffix(got, " at "+world6+", asked by fd00:18::12") {
 				return got, nil
 			}
 			return "", nil

@@ -12,7 +12,7 @@ set -euo pipefail
 
 name=$1 number=$2 cgroup=$3 tools=$4
 dir=$(dirname -- "$0")
-address=172.18.0.1$number
+address=172.18.0.1$number listen=172.18.0.1$number addresses=172.18.0.1$number
 root=$dir/root
 
 # bind SOURCE DIRECTORY mounts a directory of the machine in the node.
@@ -86,6 +86,7 @@ join_network() {
   if [[ -e /proc/net/if_inet6 ]]; then
     "$net" up eth0 "fd00:18::1$number/64"
     "$net" route ::/0 fd00:18::1
+    listen=:: addresses+=,fd00:18::1$number
   fi
 }
 
@@ -123,7 +124,7 @@ TOML
   cat >"$dir/kubernetes/config.yaml" <<YAML
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-address: $address
+address: "$listen"
 tlsCertFile: /etc/kubernetes/serving.crt
 tlsPrivateKeyFile: /etc/kubernetes/serving.key
 authentication:
@@ -170,5 +171,5 @@ mount --make-rshared / # for kubelets, and pods with mountPropagation
 keep /var/log/containerd.log containerd &
 until [[ -e /etc/kubernetes/kubeconfig ]]; do sleep 0.1; done
 keep /var/log/kubelet.log kubelet --config=/etc/kubernetes/config.yaml --kubeconfig=/etc/kubernetes/kubeconfig \
-  --hostname-override="$name" --node-ip="$address" &
+  --hostname-override="$name" --node-ip="$addresses" &
 wait

@@ -8,7 +8,7 @@ import (
 )
 
 func TestNodesAreReady(t *testing.T) {
-	want := "node1 172.18.0.11 True\nnode2 172.18.0.12 True\nnode3 172.18.0.13 True"
+	want := "node1 172.18.0.11 fd00:18::11 True\nnode2 172.18.0.12 fd00:18::12 True\nnode3 172.18.0.13 fd00:18::13 True"
 	got := run(t, "", "get", "nodes", "--output=jsonpath={range .items[*]}{.metadata.name} "+
 		`{.status.addresses[?(@.type=="InternalIP")].address} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
 	if got != want {
