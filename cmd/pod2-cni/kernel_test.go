@@ -226,11 +226,15 @@ func TestUninstallWithoutAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := `set -e; mount -t sysfs sysfs /sys
-ip link add pod247a35d2cb39 type veth peer name a; ip link set pod247a35d2cb39 alias "default.blue 8f31 net1 5b0c"
-ip link add pod2ffffffffff0 type veth peer name b; ip link add pod2-other type veth peer name c
-"$1" uninstall --from "$2" --socket "$3"`
-	cmd := exec.Command("unshare", "--net", "--mount", "sh", "-c", script, "sh", self, dir, socketPath(t))
+	newNode(t)
+	for name, alias := range map[string]string{"pod247a35d2cb39": "default.blue 8f31 net1 5b0c", "pod2ffffffffff0": "", "pod2-other": ""} {
+		link := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: strings.TrimPrefix(name, "pod")}
+		if err := errors.Join(netlink.LinkAdd(link), netlink.LinkSetAlias(link, alias)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The plugin finds the interfaces in /sys.
+	cmd := exec.Command("unshare", "--mount", "sh", "-c", `mount -t sysfs sysfs /sys; "$1" uninstall --from "$2" --socket "$3"`, "sh", self, dir, socketPath(t))
 	cmd.Env = append(os.Environ(), "POD2_CNI_IS_THE_PLUGIN=1")
 	out, err := cmd.CombinedOutput()
 	if got, want := strings.TrimSpace(string(out)), "pod2-cni: pods of this node use the plugin: delete or move them first: interface pod247a35d2cb39 (default.blue 8f31 net1 5b0c), interface pod2ffffffffff0"; err == nil || got != want {

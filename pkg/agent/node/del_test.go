@@ -3,6 +3,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -24,7 +25,8 @@ func TestDelRemovesEntriesFirst(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := netlink.LinkSetName(link, "away"); err != nil {
+		// Before Linux 6.2, an interface that is up keeps its name.
+		if err := errors.Join(netlink.LinkSetDown(link), netlink.LinkSetName(link, "away")); err != nil {
 			return err
 		}
 		return netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name}})
