@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Runs the tests of pkg/agent/bpf on Debian's cloud kernels in QEMU, and prints one line for each kernel:
+# Runs the tests of `make kernel-test` on Debian's cloud kernels in QEMU, and prints one line for each kernel and package:
 #
-#   test/e2e/kernels.sh 6.1 6.12
+#   test/e2e/kernels.sh 6.1 6.12 6.1/arm64
 #   test/e2e/kernels.sh --bench 6.1 6.12    # measures one stream of Networks instead
+#   PACKAGES="pkg/agent/veth pkg/agent/node" test/e2e/kernels.sh 6.12
 #
-# It needs root on Debian 12, and installs QEMU and cpio. The kernels and busybox are Debian packages, unpacked into
-# .kernels and not installed. The machine has no disk and no network: the tests, busybox and the modules are in its
-# initramfs. QEMU emulates the processor, so a kernel takes some minutes.
+# It needs root on Debian 12, and installs QEMU, cpio and kmod. The kernels and busybox are Debian packages, unpacked into
+# .kernels and not installed. APT reads its lists into .kernels too, so this machine does not get another architecture. The
+# emulated machine has no disk and no network: the tests, busybox and the modules are in its initramfs. QEMU emulates the
+# processor, so a kernel takes some minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 work=$PWD/.kernels
@@ -17,17 +19,48 @@ if ! command -v apt-get >/dev/null || [[ $(id -u) != 0 ]]; then
   echo "make kernel-matrix and make bench-kernels need root on Debian, for its packages of kernels and QEMU: skipped"
   exit
 fi
-mkdir -p "$work"
-timeout 2m apt-get update -qq
-command -v qemu-system-x86_64 >/dev/null && command -v cpio >/dev/null ||
-  DEBIAN_FRONTEND=noninteractive timeout 10m apt-get install -qq -y --no-install-recommends qemu-system-x86 cpio >/dev/null
+if ! type qemu-system-x86_64 qemu-system-aarch64 cpio depmod &>/dev/null; then
+  timeout 2m apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive timeout 10m apt-get install -qq -y --no-install-recommends qemu-system-x86 qemu-system-arm cpio kmod >/dev/null
+fi
 
-# unpack PACKAGE into a directory of its own, and print the directory.
+# The modules that the agent needs, and a bridge and destination NAT for the tests. modprobe finds those that they need.
+modules="veth vxlan sch_ingress cls_bpf nft_ct nft_masq nft_fib_inet nft_chain_nat nf_conntrack_netlink bridge nft_nat"
+read -r -a packages <<<"${PACKAGES:-pkg/agent/bpf pkg/agent/cni pkg/agent/veth pkg/agent/kernel pkg/agent/node cmd/pod2-agent cmd/pod2-cni}"
+flags='-test.v -test.count=1 -test.timeout=30m'
+# To measure, time is the number of instructions: with one processor and -icount, the load of this machine does not change
+# the figures.
+if [[ $bench ]]; then
+  packages=(pkg/agent/bpf)
+  flags='-test.run XXX -test.bench Fallback -test.benchtime 9x'
+fi
+
+# apt ARCH COMMAND... runs a command of APT with its own lists for that architecture.
+apt() {
+  local arch=$1
+  shift
+  APT_CONFIG=$work/$arch/apt/conf "$@"
+}
+
+# lists ARCH gets these lists.
+lists() {
+  mkdir -p "$work/$1"/apt/{state/lists,cache/archives}/partial
+  cat >"$work/$1/apt/conf" <<CONF
+APT::Architecture "$1";
+APT::Architectures { "$1"; };
+Dir::State "$work/$1/apt/state";
+Dir::State::status "/dev/null";
+Dir::Cache "$work/$1/apt/cache";
+CONF
+  apt "$1" timeout 2m apt-get update -qq
+}
+
+# unpack ARCH PACKAGE into a directory of its own, and print the directory.
 unpack() {
-  local dir=$work/$1
+  local dir=$work/$1/$2
   if [[ ! -d $dir ]]; then
-    (cd "$work" && apt-get download -qq "$1" 2>/dev/null)
-    dpkg -x "$work/${1}"_*.deb "$dir.part"
+    (cd "$work/$1" && apt "$1" apt-get download -qq "$2" 2>/dev/null)
+    dpkg -x "$work/$1/${2}"_*.deb "$dir.part"
     mv "$dir.part" "$dir"
   fi
   echo "$dir"
@@ -35,69 +68,106 @@ unpack() {
 
 # newest package of a kernel, such as 6.1
 newest() {
-  apt-cache search --names-only "^linux-image-${1//./\\.}\.[0-9.]+.*cloud-amd64$" | cut -d' ' -f1 | sort -V | tail -n 1
+  apt "$1" apt-cache search --names-only "^linux-image-${2//./\\.}\.[0-9.]+.*cloud-$1$" | cut -d' ' -f1 | sort -V | tail -n 1
 }
 
-# The command that the machine runs. To measure, time is the number of instructions: with one processor and -icount, the
-# load of this machine does not change the figures.
-run='/bpf.test -test.v -test.count=1'
-cpu=max time=(-smp 2)
-if [[ $bench ]]; then
-  run='/bpf.test -test.run XXX -test.bench Fallback -test.benchtime 9x'
-  cpu=max,erms=off,fsrm=off # with them, a copy would be an instruction for each byte
-  time=(-smp 1 -icount "shift=0,sleep=off")
-fi
-
-busybox=$(unpack busybox-static)/bin/busybox
-CGO_ENABLED=0 go test -c -tags=kernel -o "$work/bpf.test" ./pkg/agent/bpf
-failed=0
-for version in "$@"; do
-  package=$(newest "$version")
-  [[ -n $package ]] || { echo "kernels.sh: Debian has no cloud kernel $version" >&2; exit 1; }
-  kernel=$(unpack "$package")
-  root=$(mktemp -d)
-  mkdir -p "$root"/{bin,proc,sys,dev,tmp,modules,pkg/agent/bpf/src}
-  cp "$busybox" "$root/bin/busybox"
-  cp "$work/bpf.test" "$root/"
-  cp pkg/agent/bpf/src/layout.h "$root/pkg/agent/bpf/src/"
-  for module in veth udp_tunnel ip6_udp_tunnel vxlan sch_ingress cls_bpf; do # each after those that it needs
-    find "$kernel/lib/modules" -name "$module.ko*" -exec cp {} "$root/modules/" \;
-    ! compgen -G "$root/modules/$module.ko.xz" >/dev/null || xz -d "$root/modules/$module.ko.xz"
+# build the tests of an architecture.
+build() {
+  local package
+  rm -rf "$work/$1/tests"
+  for package in "${packages[@]}"; do
+    CGO_ENABLED=0 GOARCH=$1 go test -c -ldflags "-s -w" -tags=kernel -o "$work/$1/tests/$package" "./$package"
   done
-  printf '#!/bin/busybox sh\n%s\n' "$run" >"$root/run"
-  cat >"$root/init" <<'INIT'
+}
+
+# initramfs ARCH KERNEL writes it to .kernels/initramfs.
+initramfs() {
+  local root release
+  root=$(mktemp -d)
+  release=$(basename "$2"/lib/modules/*)
+  chmod 755 "$root" # other users than root have files too
+  mkdir -p "$root"/{bin,proc,sys,dev,tmp,run,modules}
+  cp "$(unpack "$1" busybox-static)/bin/busybox" "$root/bin/"
+  cp -r "$work/$1/tests" "$root/"
+  git ls-files -z pkg/agent cmd/pod2-agent cmd/pod2-cni artifacts docs/reference | cpio -0 -pdm --quiet "$root" # tests read files
+  find "$2/lib/modules" -name '*.ko.xz' -exec xz -d {} +
+  depmod -b "$2" "$release"
+  # Lines such as "insmod FILE PARAMETERS", each after those that it needs.
+  for module in $modules; do modprobe -d "$2" -S "$release" --show-depends "$module"; done |
+    awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r file; do
+      cp "$file" "$root/modules/"
+      echo "/bin/busybox insmod /modules/${file##*/}"
+    done >"$root/insmod"
+  cat >"$root/init" <<INIT
 #!/bin/busybox sh
-busybox mount -t proc proc /proc
-busybox mount -t sysfs sysfs /sys
-busybox mount -t devtmpfs dev /dev
-busybox mount -t tmpfs tmp /tmp
-for module in veth udp_tunnel ip6_udp_tunnel vxlan sch_ingress cls_bpf; do
-  [ ! -e /modules/$module.ko ] || busybox insmod /modules/$module.ko
+/bin/busybox --install -s /bin
+export PATH=/bin HOME=/tmp
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp
+mount -t tmpfs run /run
+mount -t bpf bpf /sys/fs/bpf
+. /insmod
+ip link set lo up
+for package in ${packages[*]}; do
+  cd /\$package
+  /tests/\$package $flags
+  echo "exit status \$? of \$package after \$(cut -d. -f1 /proc/uptime) s"
 done
-busybox ip link set lo up
-cd /pkg/agent/bpf
-/run
-echo "exit status $?"
-busybox poweroff -f
+poweroff -f
 INIT
-  chmod +x "$root/init" "$root/run"
-  (cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/initramfs"
-  # Not KVM: in a virtual machine it may be there and still stop at an instruction.
-  timeout 10m qemu-system-x86_64 -accel tcg -cpu "$cpu" "${time[@]}" -m 2048 -nographic -no-reboot -nic none \
-    -kernel "$kernel"/boot/vmlinuz-* -initrd "$work/initramfs" -append "console=ttyS0 panic=-1 quiet" </dev/null >"$work/$version.log" 2>&1 || true
+  chmod +x "$root/init"
+  (cd "$root" && find . | cpio -o -H newc --quiet) >"$work/initramfs"
   rm -rf "$root"
-  release=$(basename "$kernel"/boot/vmlinuz-*)
-  if [[ $bench ]] && grep -q "^exit status 0" "$work/$version.log"; then
-    echo "Linux ${release#vmlinuz-}, one stream by the wire, median and quartiles of 9 rounds:"
-    # BenchmarkFallback 9 0.97 IPv4 0.91 IPv4-q1 ...
-    tr -d '\r' <"$work/$version.log" | awk '/^BenchmarkFallback/ { for (i = 3; i < NF; i += 2) at[$(i + 1)] = $i
-      for (path in at) if (path !~ /-q[13]$/) printf "  %-16s %.2f (%.2f-%.2f)\n", path, at[path], at[path "-q1"], at[path "-q3"] }' | sort
-  elif grep -q "^exit status 0" "$work/$version.log"; then
-    echo "Linux ${release#vmlinuz-}: all $(grep -c -- '^--- PASS' "$work/$version.log") tests passed"
-  else
-    failed=1
-    echo "Linux ${release#vmlinuz-}: failed; the log is .kernels/$version.log:"
-    grep -a -E -A 3 -- '--- FAIL|panic|BUG|Oops' "$work/$version.log" || tail -n 30 "$work/$version.log"
+}
+
+# emulate ARCH KERNEL. Not KVM: in a virtual machine it may be there and still stop at an instruction.
+emulate() {
+  local machine=(qemu-system-x86_64 -cpu max) console=ttyS0 time=(-smp 2)
+  [[ $1 == amd64 ]] || machine=(qemu-system-aarch64 -M virt -cpu "max,pauth-impdef=on") console=ttyAMA0
+  if [[ $bench ]]; then
+    machine+=(-cpu "max,erms=off,fsrm=off") # with them, a copy would be an instruction for each byte
+    time=(-smp 1 -icount "shift=0,sleep=off")
   fi
+  timeout 40m "${machine[@]}" -accel tcg "${time[@]}" -m 2048 -nographic -no-reboot -nic none -kernel "$2"/boot/vmlinuz-* \
+    -initrd "$work/initramfs" -append "console=$console panic=-1 quiet" </dev/null 2>&1 || true
+}
+
+# report LOG LINUX prints a line for each package that ended, and fails unless all tests passed.
+report() {
+  awk -v linux="$2" '/^--- PASS/ { passed++ } /^--- SKIP/ { skipped++ } /^exit status/ {
+    printf "%s: %s: %s, %d tests passed, %d skipped, in %d s\n", linux, $5, $3 == "0" ? "ok" : "FAILED", passed, skipped, $7 - began
+    passed = skipped = 0; began = $7 }' "$1"
+  (($(grep -a -c '^exit status 0' "$1") == ${#packages[@]})) && return
+  echo "$2: failed; the log is $1:"
+  grep -a -E -B 5 -A 3 -- '--- FAIL|panic|BUG|Oops' "$1" || tail -n 30 "$1"
+  return 1
+}
+
+failed=0
+declare -A ready
+for name in "$@"; do
+  version=${name%/*} arch=amd64
+  [[ $name != */* ]] || arch=${name#*/}
+  if [[ -z ${ready[$arch]:-} ]]; then
+    lists "$arch"
+    build "$arch"
+    ready[$arch]=1
+  fi
+  package=$(newest "$arch" "$version")
+  [[ -n $package ]] || { echo "kernels.sh: Debian has no cloud kernel $version for $arch" >&2; exit 1; }
+  kernel=$(unpack "$arch" "$package")
+  log=$work/$version-$arch.log
+  linux="Linux ${package#linux-image-}"
+  initramfs "$arch" "$kernel"
+  emulate "$arch" "$kernel" >"$log"
+  sed -i 's/\r$//' "$log"
+  report "$log" "$linux" || failed=1
+  [[ $bench ]] || continue
+  echo "$linux, one stream by the wire, median and quartiles of 9 rounds:"
+  # BenchmarkFallback 9 0.97 IPv4 0.91 IPv4-q1 ...
+  awk '/^BenchmarkFallback/ { for (i = 3; i < NF; i += 2) at[$(i + 1)] = $i
+    for (path in at) if (path !~ /-q[13]$/) printf "  %-16s %.2f (%.2f-%.2f)\n", path, at[path], at[path "-q1"], at[path "-q3"] }' "$log" | sort
 done
 exit "$failed"
