@@ -28,7 +28,7 @@ func table(s State) Table {
 	return Table{
 		Sets: sets(s),
 		Chains: []Chain{
-			{"forward", "type filter hook forward priority 0; policy accept;", slices.Concat([]string{
+			{"forward", "filter", 0, slices.Concat([]string{
 				in + ` ` + out + ` counter drop comment "network"`},
 				both(in+` %[1]s daddr @nodes%[2]s counter drop comment "node"`),
 				both(in+` meta l4proto tcp %[1]s daddr . th dport @api%[2]s counter drop comment "api"`),
@@ -41,15 +41,15 @@ func table(s State) Table {
 					out + ` ct state established,related accept`,
 					out + ` counter drop comment "inbound"`},
 				vxlan.forward)},
-			{"input", "type filter hook input priority 0; policy accept;", slices.Concat([]string{in + ` counter drop comment "node"`}, vxlan.input)},
-			{"output", "type filter hook output priority -300; policy accept;", slices.Concat([]string{
+			{"input", "filter", 0, slices.Concat([]string{in + ` counter drop comment "node"`}, vxlan.input)},
+			{"output", "filter", -300, slices.Concat([]string{
 				out + ` ip6 daddr ff00::/8 drop`, // the kernel tells by itself which groups it listens to
 				out + ` counter drop comment "inbound"`}, vxlan.untracked)},
-			{"postrouting", "type nat hook postrouting priority 100; policy accept;", []string{
+			{"postrouting", "nat", 100, []string{
 				fmt.Sprintf(`ip saddr %s oifname != "%s" masquerade`, s.Transit, GatewayName),
 				fmt.Sprintf(`ip6 saddr %s oifname != "%s" masquerade`, Transit6, GatewayName),
 			}},
-			{"prerouting", "type filter hook prerouting priority -300; policy accept;", slices.Concat([]string{
+			{"prerouting", "filter", -300, slices.Concat([]string{
 				`iifname != "` + GatewayName + `" iifname "pod2*" counter drop comment "stranger"`},
 				denied, vxlan.forged, vxlan.untracked)},
 		}}
@@ -79,28 +79,17 @@ const clamp = ` meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu
 //	api4, api6      addresses and ports of the API server
 //	nodes4, nodes6  addresses of nodes
 func sets(s State) []Set {
-	var nodes4, nodes6, api4, api6 []string
+	var nodes []netip.AddrPort
 	for _, n := range s.Nodes {
 		for _, a := range n.Addresses {
-			if a.Is4() {
-				nodes4 = append(nodes4, element(a))
-			} else {
-				nodes6 = append(nodes6, element(a))
-			}
-		}
-	}
-	for _, a := range s.APIServers {
-		if a.Addr().Is4() {
-			api4 = append(api4, element(a.Addr(), a.Port()))
-		} else {
-			api6 = append(api6, element(a.Addr(), a.Port()))
+			nodes = append(nodes, netip.AddrPortFrom(a, 0))
 		}
 	}
 	return []Set{
-		newSet("api4", "ipv4_addr . inet_service", api4),
-		newSet("api6", "ipv6_addr . inet_service", api6),
-		newSet("nodes4", "ipv4_addr", nodes4),
-		newSet("nodes6", "ipv6_addr", nodes6),
+		newSet("api4", "ipv4_addr . inet_service", s.APIServers),
+		newSet("api6", "ipv6_addr . inet_service", s.APIServers),
+		newSet("nodes4", "ipv4_addr", nodes),
+		newSet("nodes6", "ipv6_addr", nodes),
 	}
 }
 

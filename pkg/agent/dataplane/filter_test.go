@@ -12,7 +12,7 @@ import (
 )
 
 func TestHostTable(t *testing.T) {
-	s := state(t, "node n1 10.0.0.1 fd0a::1", "node n2 10.0.0.2", "api 10.0.0.1:6443", "api [fd0a::1]:6443", "network blue 1001 192.168.0.0/16", "network green 65536 fd00::/64")
+	s := state(t, "node n1 10.0.0.1 fd0a::1", "node n2 10.0.0.10 10.0.0.2", "node n3 10.0.0.2", "api 10.0.0.1:6443", "api [fd0a::1]:6443", "network blue 1001 192.168.0.0/16", "network green 65536 fd00::/64")
 	expect(t, table(s).String(), `
 		table inet pod2 {
 			set api4 {
@@ -26,7 +26,8 @@ func TestHostTable(t *testing.T) {
 			set nodes4 {
 				type ipv4_addr
 				elements = { 10.0.0.1,
-					     10.0.0.2 }
+					     10.0.0.2,
+					     10.0.0.10 }
 			}
 			set nodes6 {
 				type ipv6_addr

@@ -2,28 +2,27 @@ package dataplane
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
 
-// Table is the nftables table of the family inet with the name TableName. Rules and elements are in the language of nft.
+// Table is the nftables table of the family inet with the name TableName. Rules are in the language of nft.
 type Table struct {
 	Sets   []Set
 	Chains []Chain
 }
 
-// Set has its elements sorted as text. An element of type "ipv4_addr . inet_service" is, for
-// example,
-//
-//	10.0.0.1 . 6443
+// Set has its elements in order. If its type has no port, that of an element is 0.
 type Set struct {
 	Name, Type string
-	Elements   []string
+	Elements   []netip.AddrPort
 }
 
-// Chain has a hook such as "type filter hook input priority 0; policy accept;".
+// Chain has the name of its hook, and accepts packets that no rule drops.
 type Chain struct {
-	Name, Hook string
+	Name, Type string
+	Priority   int
 	Rules      []string
 }
 
@@ -34,30 +33,41 @@ func (t Table) String() string {
 	for _, s := range t.Sets {
 		fmt.Fprintf(&b, "\tset %s {\n\t\ttype %s\n", s.Name, s.Type)
 		if len(s.Elements) > 0 {
-			fmt.Fprintf(&b, "\t\telements = { %s }\n", strings.Join(s.Elements, ",\n\t\t\t     "))
+			fmt.Fprintf(&b, "\t\telements = { %s }\n", strings.Join(s.texts(), ",\n\t\t\t     "))
 		}
 		b.WriteString("\t}\n")
 	}
 	for _, c := range t.Chains {
-		fmt.Fprintf(&b, "\tchain %s {\n", c.Name)
-		for _, line := range append([]string{c.Hook}, c.Rules...) {
-			fmt.Fprintf(&b, "\t\t%s\n", line)
+		fmt.Fprintf(&b, "\tchain %s {\n\t\ttype %[2]s hook %[1]s priority %[3]d; policy accept;\n", c.Name, c.Type, c.Priority)
+		for _, rule := range c.Rules {
+			fmt.Fprintf(&b, "\t\t%s\n", rule)
 		}
 		b.WriteString("\t}\n")
 	}
 	return b.String() + "}\n"
 }
 
-// element of a set, joined from its parts.
-func element(parts ...any) string {
-	words := make([]string, len(parts))
-	for i, part := range parts {
-		words[i] = fmt.Sprint(part)
+// texts of the elements, such as "10.0.0.1" or "10.0.0.1 . 6443".
+func (s Set) texts() (texts []string) {
+	for _, e := range s.Elements {
+		text := e.Addr().String()
+		if strings.HasSuffix(s.Type, " . inet_service") {
+			text += fmt.Sprint(" . ", e.Port())
+		}
+		texts = append(texts, text)
 	}
-	return strings.Join(words, " . ")
+	return texts
 }
 
-func newSet(name, kind string, elements []string) Set {
-	slices.Sort(elements)
-	return Set{Name: name, Type: kind, Elements: slices.Compact(elements)}
+// newSet has those of the elements that are of its family, in order.
+func newSet(name, kind string, all []netip.AddrPort) Set {
+	s := Set{Name: name, Type: kind}
+	for _, e := range all {
+		if e.Addr().Is4() == strings.HasPrefix(kind, "ipv4_addr") {
+			s.Elements = append(s.Elements, e)
+		}
+	}
+	slices.SortFunc(s.Elements, netip.AddrPort.Compare)
+	s.Elements = slices.Compact(s.Elements)
+	return s
 }

@@ -79,9 +79,22 @@ func TestCompileRefuses(t *testing.T) {
 			t.Errorf("%q is %v", rule, exprs)
 		}
 	}
-	for kind, text := range map[string]string{"ipv4_addr": "fd00::1", "ipv4_addr . inet_service": "10.0.0.1", "inet_service": "-1", "ipv6_addr": "1.2.3.4"} {
-		if key, err := elementKey(kind, text); err == nil {
-			t.Errorf("%s %s is %x", kind, text, key)
+}
+
+// The address and the port take whole registers each.
+func TestElementKeys(t *testing.T) {
+	c, err := compileTable(table(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for set, want := range map[string]string{
+		"api4":   "0a000001192b0000",
+		"api6":   "fd0a0000000000000000000000000001192b0000",
+		"nodes4": "0a000001",
+		"nodes6": "fd0a0000000000000000000000000001",
+	} {
+		if got := fmt.Sprintf("%x", c.elements[set][0].Key); got != want {
+			t.Errorf("%s: got %s, want %s", set, got, want)
 		}
 	}
 }
@@ -98,14 +111,6 @@ func TestFamilyComesFirst(t *testing.T) {
 		if !isMeta || key.Key != expr.MetaKeyNFPROTO || !isCmp || !slices.Equal(family.Data, []byte{want}) {
 			t.Errorf("%s begins with %v, %v", rule, exprs[0], exprs[1])
 		}
-	}
-}
-
-// An error names the problem, and wraps a cause only if there is one.
-func TestElementOfTheOtherFamily(t *testing.T) {
-	_, err := elementKey("ipv4_addr", "fd00::1")
-	if got, want := fmt.Sprint(err), "fd00::1 is not of type ipv4_addr: it belongs to the other family"; got != want {
-		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -5,9 +5,11 @@ package kernel
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,24 +57,13 @@ func compileTable(t dataplane.Table) (content, error) {
 	c := content{rules: map[string][]*nftables.Rule{}, elements: map[string][]nftables.SetElement{}}
 	table := &nftables.Table{Family: family, Name: dataplane.TableName}
 	for _, s := range t.Sets {
-		set, err := newSet(table, s.Name, s.Type)
-		if err != nil {
-			return c, err
-		}
-		c.sets = append(c.sets, set)
-		for _, text := range s.Elements {
-			key, err := elementKey(s.Type, text)
-			if err != nil {
-				return c, fmt.Errorf("set %s: element %s: %w", s.Name, text, err)
-			}
-			c.elements[s.Name] = append(c.elements[s.Name], nftables.SetElement{Key: key})
+		c.sets = append(c.sets, &nftables.Set{Table: table, Name: s.Name, KeyType: setTypes[s.Type]})
+		for _, e := range s.Elements {
+			c.elements[s.Name] = append(c.elements[s.Name], nftables.SetElement{Key: elementKey(setTypes[s.Type], e)})
 		}
 	}
 	for _, wanted := range t.Chains {
-		chain, err := newChain(table, wanted)
-		if err != nil {
-			return c, err
-		}
+		chain := newChain(table, wanted)
 		c.chains = append(c.chains, chain)
 		for _, text := range wanted.Rules {
 			exprs, err := compile(text)
@@ -98,17 +89,30 @@ func (c content) sort() {
 	}
 }
 
+// setTypes that package dataplane uses.
+var setTypes = map[string]nftables.SetDatatype{
+	"ipv4_addr":                nftables.TypeIPAddr,
+	"ipv6_addr":                nftables.TypeIP6Addr,
+	"ipv4_addr . inet_service": nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService),
+	"ipv6_addr . inet_service": nftables.MustConcatSetType(nftables.TypeIP6Addr, nftables.TypeInetService),
+}
+
+// elementKey is the address, and the port if the type has one. Each joined part takes whole registers.
+func elementKey(kind nftables.SetDatatype, e netip.AddrPort) []byte {
+	key := e.Addr().AsSlice()
+	if len(key) < int(kind.Bytes) {
+		key = append(binary.BigEndian.AppendUint16(key, e.Port()), 0, 0)
+	}
+	return key
+}
+
 var hooks = []string{"prerouting", "input", "forward", "output", "postrouting"}
 
-func newChain(table *nftables.Table, c dataplane.Chain) (*nftables.Chain, error) {
-	var kind, hook string
-	var priority nftables.ChainPriority
-	if _, err := fmt.Sscanf(c.Hook, "type %s hook %s priority %d; policy accept;", &kind, &hook, &priority); err != nil {
-		return nil, fmt.Errorf("chain %s: hook %q: %w", c.Name, c.Hook, err)
-	}
+func newChain(table *nftables.Table, c dataplane.Chain) *nftables.Chain {
 	policy := nftables.ChainPolicyAccept
-	return &nftables.Chain{Name: c.Name, Table: table, Type: nftables.ChainType(kind), Policy: &policy, Priority: &priority,
-		Hooknum: nftables.ChainHookRef(nftables.ChainHook(slices.Index(hooks, hook)))}, nil
+	return &nftables.Chain{Name: c.Name, Table: table, Type: nftables.ChainType(c.Type), Policy: &policy,
+		Priority: nftables.ChainPriorityRef(nftables.ChainPriority(c.Priority)),
+		Hooknum:  nftables.ChainHookRef(nftables.ChainHook(slices.Index(hooks, c.Name)))}
 }
 
 // replace the table by this one.
