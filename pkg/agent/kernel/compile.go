@@ -14,17 +14,57 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// statements without a value. Rules share these expressions, so nobody may change them.
+var statements = map[string][]expr.Any{
+	"accept":                           {&expr.Verdict{Kind: expr.VerdictAccept}},
+	"drop":                             {&expr.Verdict{Kind: expr.VerdictDrop}},
+	"counter":                          {&expr.Counter{}},
+	"notrack":                          {&expr.Notrack{}},
+	"masquerade":                       {&expr.Masq{}},
+	"ct state untracked":               state(expr.CtStateBitUNTRACKED),
+	"ct state established,related":     state(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED),
+	"ct state new,established,related": state(expr.CtStateBitNEW | expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED),
+	"fib saddr . iif oif missing": {
+		&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, FlagIIF: true, ResultOIF: true, FlagPRESENT: true},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: make([]byte, 4)},
+	},
+	"tcp flags syn": append(
+		[]expr.Any{&expr.Payload{Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1, DestRegister: unix.NFT_REG_1}},
+		masked([]byte{1 << 1}, expr.CmpOpNeq, make([]byte, 1))...),
+	"tcp option maxseg size set rt mtu": {
+		&expr.Rt{Register: unix.NFT_REG_1, Key: expr.RtTCPMSS},
+		&expr.Byteorder{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Op: expr.ByteorderHton, Len: 2, Size: 2},
+		&expr.Exthdr{SourceRegister: unix.NFT_REG_1, Op: expr.ExthdrOpTcpopt, Type: 2, Offset: 2, Len: 2},
+	},
+}
+
+// state matches a conntrack state that is one of the bits.
+func state(bits uint32) []expr.Any {
+	return append([]expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: unix.NFT_REG_1}},
+		masked(binary.NativeEndian.AppendUint32(nil, bits), expr.CmpOpNeq, make([]byte, 4))...)
+}
+
+// masked compares the bits of the mask.
+func masked(mask []byte, op expr.CmpOp, data []byte) []expr.Any {
+	return []expr.Any{&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: uint32(len(mask)), Mask: mask, Xor: make([]byte, len(mask))},
+		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: data}}
+}
+
 // field is a part of a packet that a rule matches.
 type field struct {
-	load   expr.Any
+	load   func(register uint32) expr.Any
 	size   uint32
 	family byte // the IP family that a packet must have
 }
 
-func meta(key expr.MetaKey, size uint32) field { return field{load: &expr.Meta{Key: key}, size: size} }
+func meta(key expr.MetaKey, size uint32) field {
+	return field{load: func(register uint32) expr.Any { return &expr.Meta{Key: key, Register: register} }, size: size}
+}
 
 func payload(base expr.PayloadBase, offset, size uint32, family byte) field {
-	return field{&expr.Payload{Base: base, Offset: offset, Len: size}, size, family}
+	return field{func(register uint32) expr.Any {
+		return &expr.Payload{Base: base, Offset: offset, Len: size, DestRegister: register}
+	}, size, family}
 }
 
 // fields, with the size and offset of each.
@@ -58,11 +98,13 @@ type compiler struct {
 	out   []expr.Any
 }
 
-// compile a rule of an inet table. Its comment stays part of the text only.
+// compile a rule of an inet table, without its comment.
 func compile(rule string) ([]expr.Any, error) {
 	c := &compiler{words: strings.Fields(rule)}
 	for len(c.words) > 0 {
-		if err := c.statement(); err != nil {
+		if list, ok := phrase(c, statements); ok {
+			c.emit(list...)
+		} else if err := c.match(); err != nil {
 			return nil, fmt.Errorf("rule %q, before %q: %w", rule, strings.Join(c.words, " "), err)
 		}
 	}
@@ -71,13 +113,22 @@ func compile(rule string) ([]expr.Any, error) {
 
 func (c *compiler) emit(e ...expr.Any) { c.out = append(c.out, e...) }
 
-// take the words if they come next.
-func (c *compiler) take(phrase string) bool {
-	want := strings.Fields(phrase)
-	if len(c.words) < len(want) || strings.Join(c.words[:len(want)], " ") != phrase {
+// phrase takes the longest phrase of a table that comes next.
+func phrase[T any](c *compiler, table map[string]T) (value T, ok bool) {
+	for n := len(c.words); n > 0 && !ok; n-- {
+		if value, ok = table[strings.Join(c.words[:n], " ")]; ok {
+			c.words = c.words[n:]
+		}
+	}
+	return value, ok
+}
+
+// take the word if it comes next.
+func (c *compiler) take(word string) bool {
+	if len(c.words) == 0 || c.words[0] != word {
 		return false
 	}
-	c.words = c.words[len(want):]
+	c.words = c.words[1:]
 	return true
 }
 
@@ -88,75 +139,21 @@ func (c *compiler) next() (word string) {
 	return word
 }
 
-func (c *compiler) statement() error {
-	switch {
-	case c.take("accept"):
-		c.emit(&expr.Verdict{Kind: expr.VerdictAccept})
-	case c.take("drop"):
-		c.emit(&expr.Verdict{Kind: expr.VerdictDrop})
-	case c.take("counter"):
-		c.emit(&expr.Counter{})
-	case c.take("notrack"):
-		c.emit(&expr.Notrack{})
-	case c.take("masquerade"):
-		c.emit(&expr.Masq{})
-	case c.take("comment"):
-		c.next()
-	case c.take("ct state established,related"):
-		c.state(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED)
-	case c.take("ct state new,established,related"):
-		c.state(expr.CtStateBitNEW | expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED)
-	case c.take("fib saddr . iif oif missing"):
-		c.emit(&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, FlagIIF: true, ResultOIF: true, FlagPRESENT: true},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: make([]byte, 4)})
-	case c.take("tcp flags syn"):
-		c.emit(&expr.Payload{Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1, DestRegister: unix.NFT_REG_1})
-		c.masked([]byte{1 << 1}, expr.CmpOpNeq, make([]byte, 1))
-	case c.take("tcp option maxseg size set rt mtu"):
-		c.emit(&expr.Rt{Register: unix.NFT_REG_1, Key: expr.RtTCPMSS},
-			&expr.Byteorder{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Op: expr.ByteorderHton, Len: 2, Size: 2},
-			&expr.Exthdr{SourceRegister: unix.NFT_REG_1, Op: expr.ExthdrOpTcpopt, Type: 2, Offset: 2, Len: 2})
-	case c.take("ct state untracked"):
-		c.state(expr.CtStateBitUNTRACKED)
-	default:
-		return c.match()
-	}
-	return nil
-}
-
-// state matches a conntrack state that is one of the bits.
-func (c *compiler) state(bits uint32) {
-	c.emit(&expr.Ct{Key: expr.CtKeySTATE, Register: unix.NFT_REG_1})
-	c.masked(binary.NativeEndian.AppendUint32(nil, bits), expr.CmpOpNeq, make([]byte, 4))
-}
-
-func (c *compiler) masked(mask []byte, op expr.CmpOp, data []byte) {
-	c.emit(&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: uint32(len(mask)), Mask: mask, Xor: make([]byte, len(mask))},
-		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: data})
-}
-
 // match compiles fields that are joined by "." and a set, or one field and its value.
 func (c *compiler) match() error {
 	var offset uint32
-	var last string
+	var last field
 	var loads []expr.Any
 	for {
-		name, f, err := c.field()
-		if err != nil {
-			return err
+		f, ok := phrase(c, fields)
+		if !ok {
+			return errors.New("unknown field or statement")
 		}
 		if f.family != 0 {
 			c.emit(&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: unix.NFT_REG_1}, &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{f.family}})
 		}
-		switch load := f.load.(type) {
-		case *expr.Meta:
-			loads = append(loads, &expr.Meta{Key: load.Key, Register: register(offset)})
-		case *expr.Payload:
-			p := *load
-			p.DestRegister = register(offset)
-			loads = append(loads, &p)
-		}
-		last, offset = name, offset+(f.size+3)&^3
+		loads = append(loads, f.load(register(offset)))
+		last, offset = f, offset+(f.size+3)&^3
 		if !c.take(".") {
 			break
 		}
@@ -180,18 +177,7 @@ func (c *compiler) match() error {
 	return nil
 }
 
-func (c *compiler) field() (string, field, error) {
-	for n := min(3, len(c.words)); n > 0; n-- {
-		name := strings.Join(c.words[:n], " ")
-		if f, ok := fields[name]; ok {
-			c.words = c.words[n:]
-			return name, f, nil
-		}
-	}
-	return "", field{}, fmt.Errorf("unknown field or statement")
-}
-
-func (c *compiler) compare(name string, op expr.CmpOp, value string) error {
+func (c *compiler) compare(f field, op expr.CmpOp, value string) error {
 	var data []byte
 	if interfaceName, err := strconv.Unquote(value); err == nil {
 		prefix, wild := strings.CutSuffix(interfaceName, "*")
@@ -207,14 +193,12 @@ func (c *compiler) compare(name string, op expr.CmpOp, value string) error {
 		for i := range prefix.Bits() {
 			mask[i/8] |= 0x80 >> (i % 8)
 		}
-		c.masked(mask, op, prefix.Masked().Addr().AsSlice())
+		c.emit(masked(mask, op, prefix.Masked().Addr().AsSlice())...)
 		return nil
-	} else if number, err := strconv.ParseUint(value, 10, 24); err == nil && name == "@th,96,24" {
-		data = binary.BigEndian.AppendUint32(nil, uint32(number))[1:]
-	} else if port, err := strconv.ParseUint(value, 10, 16); err == nil && name == "th dport" {
-		data = binary.BigEndian.AppendUint16(nil, uint16(port))
+	} else if number, err := strconv.ParseUint(value, 10, int(8*f.size)); err == nil {
+		data = binary.BigEndian.AppendUint64(nil, number)[8-f.size:]
 	} else {
-		return fmt.Errorf("%s does not accept the value %q", name, value)
+		return fmt.Errorf("the field does not accept the value %q", value)
 	}
 	c.emit(&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: data})
 	return nil

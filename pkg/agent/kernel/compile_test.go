@@ -74,7 +74,7 @@ func TestTableOfDataplane(t *testing.T) {
 }
 
 func TestCompileRefuses(t *testing.T) {
-	for _, rule := range []string{"nonsense", "iifname", "ip saddr blue accept", "iifname . @ports drop", "ip saddr != @nodes4 drop", "@th,96,24 >= 16777216 drop", "ether saddr"} {
+	for _, rule := range []string{"nonsense", "iifname", "ip saddr blue accept", "iifname . @ports drop", "ip saddr != @nodes4 drop", "@th,96,24 >= 16777216 drop", "th dport 65536", "iifname 5", "ether saddr"} {
 		if exprs, err := compile(rule); err == nil {
 			t.Errorf("%q is %v", rule, exprs)
 		}

@@ -66,12 +66,13 @@ func compileTable(t dataplane.Table) (content, error) {
 		chain := newChain(table, wanted)
 		c.chains = append(c.chains, chain)
 		for _, text := range wanted.Rules {
+			text, comment, commented := strings.Cut(text, " comment ")
 			exprs, err := compile(text)
 			if err != nil {
 				return c, err
 			}
 			rule := &nftables.Rule{Table: table, Chain: chain, Exprs: exprs}
-			if _, comment, ok := strings.Cut(text, " comment "); ok {
+			if commented {
 				rule.UserData = userdata.AppendString(nil, userdata.TypeComment, strings.Trim(comment, `"`))
 			}
 			c.rules[chain.Name] = append(c.rules[chain.Name], rule)
