@@ -79,11 +79,13 @@ func (p *plugged) Ready() error         { return nil }
 func (p *plugged) Problems() []string   { return nil }
 func (p *plugged) Size() map[string]int { return map[string]int{"port": len(p.ports)} }
 
+// cluster of nodes. The first one, if any, is this node.
 func cluster(nodes ...string) dataplane.State {
 	var s dataplane.State
-	for i, a := range nodes {
-		s.Nodes = append(s.Nodes, dataplane.Node{Name: fmt.Sprintf("n%d", i+1), Addresses: []netip.Addr{netip.MustParseAddr(a)}})
+	for _, a := range nodes {
+		s.Nodes = append(s.Nodes, netip.MustParseAddr(a))
 	}
+	s.Self = s.Nodes[:min(1, len(nodes))]
 	return s
 }
 

@@ -41,7 +41,7 @@ func TestMemoryOfALargeNetwork(t *testing.T) {
 	}
 	var mu sync.Mutex
 	desired := tables.New("n1")
-	desired.SetNode(dataplane.Node{Name: "n1", Addresses: []netip.Addr{netip.MustParseAddr("172.31.0.1")}})
+	desired.SetNode([]netip.Addr{netip.MustParseAddr("172.31.0.1")})
 	desired.SetPort(tables.LocalPort{Interface: 7, Pod: "u", Namespace: "default", Network: "blue"})
 	desired.SetSlice(dataplane.Slice{Namespace: "default", Network: "blue", Name: "blue-0",
 		Overlay: &dataplane.Network{Namespace: "default", Name: "blue", VNI: 70001, CIDR: netip.MustParsePrefix("10.0.0.0/8"), MTU: 1450}})

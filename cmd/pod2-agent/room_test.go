@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -135,7 +136,7 @@ func (r *room) update(s *v1.AddressSlice) {
 }
 
 const (
-	setNode  = "set Node {n1 [10.0.0.1]}"
+	setNode  = "set Node [10.0.0.1]"
 	setNodes = "set nodes nodes.0 [{10.0.0.1 10.0.0.1} {10.0.0.2 10.0.0.1}]"
 	setBlue  = "set blue-0 70001 [{192.168.0.3 10.0.0.2}]"
 )
@@ -167,4 +168,4 @@ func (r recorder) SetSlice(s dataplane.Slice) {
 }
 
 func (r recorder) DeleteSlice(s dataplane.Slice) { r <- "delete " + s.Name }
-func (r recorder) SetNode(n dataplane.Node)      { r <- fmt.Sprint("set Node ", n) }
+func (r recorder) SetNode(self []netip.Addr)     { r <- fmt.Sprint("set Node ", self) }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,7 +66,7 @@ func newClients(o *options) (clients, error) {
 // view holds all watches of the cluster.
 type view struct {
 	pods     source[dataplane.Pod]
-	self     source[dataplane.Node]
+	self     source[[]netip.Addr]
 	apis     source[[]netip.AddrPort]
 	nodes    source[dataplane.Slice]
 	networks *networks
@@ -88,8 +89,8 @@ func newView(c clients, node string, e events, wake func()) *view {
 		v.networks.change(p, nil)
 	})
 	v.self = watch(coreinformers.NewFilteredNodeInformer(c.kube, resyncCaches, nil, func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + node }),
-		func(n *corev1.Node) (dataplane.Node, bool) { return dataplane.NodeOf(n), n.Name == node },
-		func(n dataplane.Node) { e.SetNode(n); wake() }, func(n dataplane.Node) { e.SetNode(dataplane.Node{Name: n.Name}); wake() })
+		func(n *corev1.Node) ([]netip.Addr, bool) { return addressslice.NodeAddresses(n), n.Name == node },
+		func(self []netip.Addr) { e.SetNode(self); wake() }, func([]netip.Addr) { e.SetNode(nil); wake() })
 	ring := func([]netip.AddrPort) { wake() }
 	v.apis = watch(discoveryinformers.NewFilteredEndpointSliceInformer(c.kube, metav1.NamespaceDefault, resyncCaches, nil, func(o *metav1.ListOptions) {
 		o.LabelSelector = discoveryv1.LabelServiceName + "=kubernetes"
@@ -103,7 +104,7 @@ func newView(c clients, node string, e events, wake func()) *view {
 type events interface {
 	SetPod(dataplane.Pod)
 	DeletePod(namespace, name string, uid types.UID)
-	SetNode(dataplane.Node)
+	SetNode(self []netip.Addr)
 	SetSlice(dataplane.Slice)
 	DeleteSlice(dataplane.Slice)
 	DeleteNetwork(namespace, name string)
@@ -144,13 +145,11 @@ func (v *view) start(ctx context.Context) bool {
 
 // state of the cluster without its pods and Networks, as the caches have it.
 func (v *view) state() dataplane.State {
-	s := dataplane.State{Nodes: v.self.values()}
+	s := dataplane.State{Self: slices.Concat(v.self.values()...)}
 	for _, slice := range v.nodes.values() {
-		var n dataplane.Node
 		for _, l := range slice.Locations {
-			n.Addresses = append(n.Addresses, l.Address)
+			s.Nodes = append(s.Nodes, l.Address)
 		}
-		s.Nodes = append(s.Nodes, n)
 	}
 	for _, some := range v.apis.values() {
 		s.APIServers = append(s.APIServers, some...)

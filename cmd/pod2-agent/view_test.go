@@ -38,7 +38,7 @@ func TestView(t *testing.T) {
 		<-r.rings
 	}
 	s := r.state()
-	if got, want := fmt.Sprint(s.Nodes, s.APIServers), "[{n1 [10.0.0.1]} { [10.0.0.1 10.0.0.2]}] [10.0.0.9:6443]"; got != want {
+	if got, want := fmt.Sprint(s.Self, s.Nodes, s.APIServers), "[10.0.0.1] [10.0.0.1 10.0.0.2] [10.0.0.9:6443]"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	// The agent ignores the labels of a slice and the heartbeat of a node.

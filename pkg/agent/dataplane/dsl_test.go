@@ -39,11 +39,13 @@ func state(t testing.TB, lines ...string) State {
 		}
 		switch words[0] {
 		case "node":
-			n := Node{Name: plain[0]}
-			for _, a := range plain[1:] {
-				n.Addresses = append(n.Addresses, netip.MustParseAddr(a))
+			list := &s.Nodes
+			if plain[0] == s.Node {
+				list = &s.Self
 			}
-			s.Nodes = append(s.Nodes, n)
+			for _, a := range plain[1:] {
+				*list = append(*list, netip.MustParseAddr(a))
+			}
 		case "network":
 			vni, err := strconv.Atoi(plain[1])
 			if err != nil {

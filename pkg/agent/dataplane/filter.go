@@ -80,10 +80,8 @@ const clamp = ` meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu
 //	nodes4, nodes6  addresses of nodes
 func sets(s State) []Set {
 	var nodes []netip.AddrPort
-	for _, n := range s.Nodes {
-		for _, a := range n.Addresses {
-			nodes = append(nodes, netip.AddrPortFrom(a, 0))
-		}
+	for _, a := range slices.Concat(s.Self, s.Nodes) {
+		nodes = append(nodes, netip.AddrPortFrom(a, 0))
 	}
 	return []Set{
 		newSet("api4", "ipv4_addr . inet_service", s.APIServers),

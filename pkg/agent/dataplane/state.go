@@ -14,7 +14,6 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
-	"github.com/pod2/pod2/pkg/network/addressslice"
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
@@ -29,8 +28,10 @@ type State struct {
 	VXLANReversePathFilter bool
 	// Transit has the transit addresses of pods of IPv4 Networks.
 	Transit netip.Prefix
-	// Nodes have the addresses of all nodes of the cluster. Only this node has a name.
-	Nodes []Node
+	// Self are the addresses at which others reach this node, the preferred one of each family first.
+	Self []netip.Addr
+	// Nodes are the addresses of all nodes of the cluster. Those of this node may be missing.
+	Nodes []netip.Addr
 	// Networks are those on this node. Each has its own VNI.
 	Networks []Network
 	// APIServers are the endpoints of the Kubernetes API.
@@ -38,18 +39,6 @@ type State struct {
 	// Denied are addresses that nobody reaches from a Network, in addition to those of nodes
 	// and API servers.
 	Denied []netip.Prefix
-}
-
-// Node of the cluster. The Addresses of this node are those at which others reach it, the preferred one
-// of each family first.
-type Node struct {
-	Name      string
-	Addresses []netip.Addr
-}
-
-// NodeOf returns the addresses of a node, the preferred one first.
-func NodeOf(node *corev1.Node) Node {
-	return Node{Name: node.Name, Addresses: addressslice.NodeAddresses(node)}
 }
 
 // Network is an Overlay Network that has its VNI. An AddressSlice has its properties.

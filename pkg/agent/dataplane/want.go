@@ -51,7 +51,7 @@ func (p Plan) String() string {
 // Want returns the desired state of the kernel. It fails while the address of this node is unknown; then the
 // kernel must stay unchanged.
 func Want(s State) (Host, error) {
-	if !slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Name == s.Node && len(n.Addresses) > 0 }) {
+	if len(s.Self) == 0 {
 		return Host{}, fmt.Errorf("node %s: the Node has no address that other nodes can send to; the data plane stays unchanged", s.Node)
 	}
 	host := Host{Table: table(s)}

@@ -117,14 +117,6 @@ func TestMACOf(t *testing.T) {
 	}
 }
 
-func TestNodeOf(t *testing.T) {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
-		{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeExternalIP, Address: "203.0.113.1"},
-		{Type: corev1.NodeExternalIP, Address: "2001:db8::1"}, {Type: corev1.NodeInternalIP, Address: "fd0a::1"}, {Type: corev1.NodeInternalIP, Address: "::ffff:10.0.0.1"},
-		{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}}}
-	expect(t, fmt.Sprint(NodeOf(n)), "{n1 [10.0.0.1 fd0a::1 203.0.113.1 2001:db8::1]}")
-}
-
 func TestNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"nw1001": "true true false", "vx1": "true false false", "rt16777215": "true false false", "wn5": "true false false", "pod2-5": "false false true",

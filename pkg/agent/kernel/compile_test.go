@@ -19,11 +19,11 @@ import (
 func table(t *testing.T, nodes ...string) dataplane.Table {
 	t.Helper()
 	s := dataplane.State{Node: "n1", UDPPort: 4789, VXLANReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16"),
-		Nodes:      []dataplane.Node{{Name: "n1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd0a::1")}}},
+		Self:       []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd0a::1")},
 		Denied:     []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("fd00::/8")},
 		APIServers: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:6443"), netip.MustParseAddrPort("[fd0a::1]:6443")}}
 	for _, a := range nodes {
-		s.Nodes = append(s.Nodes, dataplane.Node{Name: a, Addresses: []netip.Addr{netip.MustParseAddr(a)}})
+		s.Nodes = append(s.Nodes, netip.MustParseAddr(a))
 	}
 	for i, cidr := range []string{"192.168.0.0/16", "fd00::/64"} {
 		p := netip.MustParsePrefix(cidr)

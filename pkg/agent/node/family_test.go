@@ -97,7 +97,7 @@ func (l *lab) alsoIPv6() {
 	for i, n := range l.nodes {
 		ip := ipv6.node(byte(i + 1))
 		l.give(n.name, "eth0", netip.PrefixFrom(ip, 64))
-		l.state.Nodes[i].Addresses = append(l.state.Nodes[i].Addresses, ip)
+		l.addressed[i].addresses = append(l.addressed[i].addresses, ip)
 	}
 	l.give("world", "eth0", netip.PrefixFrom(ipv6.world(), 64))
 }

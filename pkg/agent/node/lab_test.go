@@ -34,8 +34,15 @@ type lab struct {
 	namespaces map[string]netns.NsHandle
 	nodes      []*labNode
 	state      dataplane.State
+	addressed  []addressed
 	pods       []dataplane.Pod
 	mtu        int // of Networks
+}
+
+// addressed is a Node of the API server.
+type addressed struct {
+	name      string
+	addresses []netip.Addr
 }
 
 // labNode has the rooms of an agent. A test makes the calls of the agent's loop and its watches.
@@ -82,7 +89,7 @@ func newLabOn(t testing.TB, nodes int, wire netip.Prefix) *lab {
 		n := &labNode{lab: l, name: fmt.Sprintf("node%d", i+1), address: ending(wire, byte(i+1)), woken: make(chan struct{}, 1000)}
 		l.nodes = append(l.nodes, n)
 		l.plugIn(n.name, netip.PrefixFrom(n.address, wire.Bits()))
-		l.state.Nodes = append(l.state.Nodes, dataplane.Node{Name: n.name, Addresses: []netip.Addr{n.address}})
+		l.addressed = append(l.addressed, addressed{n.name, []netip.Addr{n.address}})
 		n.dir, n.bpf = filepath.Join(t.TempDir(), "netns"), bpffs(t)
 		must(t, os.Mkdir(n.dir, 0o755))
 		n.kernel = kernel.New(n.dir)

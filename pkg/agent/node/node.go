@@ -114,8 +114,8 @@ func (n *Node) DeletePod(namespace, podName string, uid types.UID) {
 	n.event(func() []tables.Change { return n.desired.DeletePod(namespace, podName, uid) })
 }
 
-// SetNode sets the addresses of this node.
-func (n *Node) SetNode(self dataplane.Node) {
+// SetNode sets the addresses of this node, the preferred one first.
+func (n *Node) SetNode(self []netip.Addr) {
 	n.event(func() []tables.Change { return n.desired.SetNode(self) })
 }
 

@@ -16,12 +16,12 @@ func (n *labNode) tell() {
 	n.Helper()
 	n.event(func() {
 		nodes := dataplane.Slice{Name: "nodes.0"}
-		for _, x := range n.state.Nodes {
-			if x.Name == n.name {
-				n.node.SetNode(x)
+		for _, x := range n.addressed {
+			if x.name == n.name {
+				n.node.SetNode(x.addresses)
 			}
-			for _, a := range x.Addresses {
-				nodes.Locations = append(nodes.Locations, dataplane.Location{Address: a, Host: x.Addresses[0]})
+			for _, a := range x.addresses {
+				nodes.Locations = append(nodes.Locations, dataplane.Location{Address: a, Host: x.addresses[0]})
 			}
 		}
 		slices.SortFunc(nodes.Locations, dataplane.Location.Compare)
@@ -47,12 +47,12 @@ func (n *labNode) set(p dataplane.Pod) {
 
 // slicesOf a pod, one for each Network. As long as the addresses of its node are unknown, the controller writes none.
 func (n *labNode) slicesOf(p dataplane.Pod) (list []dataplane.Slice) {
-	i := slices.IndexFunc(n.state.Nodes, func(x dataplane.Node) bool { return x.Name == p.Node })
+	i := slices.IndexFunc(n.addressed, func(x addressed) bool { return x.name == p.Node })
 	if i < 0 {
 		return nil
 	}
 	for _, a := range p.Attachments {
-		location := dataplane.Location{Address: a.IP, Host: n.state.Nodes[i].Addresses[0]}
+		location := dataplane.Location{Address: a.IP, Host: n.addressed[i].addresses[0]}
 		list = append(list, dataplane.Slice{Namespace: p.Namespace, Network: a.Network, Name: a.Network + "-" + p.Name, Locations: []dataplane.Location{location}})
 	}
 	return list
@@ -78,14 +78,19 @@ func (n *labNode) lose(p *labPod) {
 func (n *labNode) cluster() dataplane.State {
 	s := n.state
 	s.Node = n.name
+	for _, x := range n.addressed {
+		if s.Nodes = append(s.Nodes, x.addresses...); x.name == n.name {
+			s.Self = x.addresses
+		}
+	}
 	s.Networks, _ = n.node.State()
 	return s
 }
 
 // moveNode gives a node another address in its Node; none if that is zero.
 func (l *lab) moveNode(name string, address netip.Addr) {
-	l.state.Nodes = slices.DeleteFunc(l.state.Nodes, func(x dataplane.Node) bool { return x.Name == name })
+	l.addressed = slices.DeleteFunc(l.addressed, func(x addressed) bool { return x.name == name })
 	if address.IsValid() {
-		l.state.Nodes = append(l.state.Nodes, dataplane.Node{Name: name, Addresses: []netip.Addr{address}})
+		l.addressed = append(l.addressed, addressed{name, []netip.Addr{address}})
 	}
 }

@@ -38,12 +38,12 @@ func TestOnlyNodesSendVXLAN(t *testing.T) {
 	l := newLab(t, 2)
 	here, there := l.nodes[0], l.nodes[1]
 	here.plain("plain")
-	forged := dataplane.Node{Name: "node3", Addresses: []netip.Addr{addr("10.9.0.3"), addr("fd0a::3")}}
+	forged := addressed{"node3", []netip.Addr{addr("10.9.0.3"), addr("fd0a::3")}}
 	l.alsoIPv6()
-	l.state.Nodes = append(l.state.Nodes, forged)
+	l.addressed = append(l.addressed, forged)
 	_, blue, _ := ipv4.twoByTwoOn(l)
 	l.give("node2", "eth0", netip.MustParsePrefix("10.9.0.22/24")) // not listed
-	for _, ip := range forged.Addresses {
+	for _, ip := range forged.addresses {
 		l.give("plain", "eth0", only(ip))
 	}
 	arrivesAt := map[*labPod]func(time.Duration) string{blue[0]: blue[0].listen(":9"), blue[1]: blue[1].listen(":9")}

@@ -116,12 +116,12 @@ func (d *Desired) dropPod(p *dataplane.Pod) {
 }
 
 // SetNode sets the addresses of this node. While it has none, its last one counts.
-func (d *Desired) SetNode(n dataplane.Node) []Change {
-	d.addressed = len(n.Addresses) > 0
-	if !d.addressed || n.Addresses[0] == d.local {
+func (d *Desired) SetNode(self []netip.Addr) []Change {
+	d.addressed = len(self) > 0
+	if !d.addressed || self[0] == d.local {
 		return nil
 	}
-	d.local = n.Addresses[0]
+	d.local = self[0]
 	for host := range d.hosts {
 		d.dirty = append(d.dirty, nodeKey(host))
 	}

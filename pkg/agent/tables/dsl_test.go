@@ -99,14 +99,14 @@ func (w *world) event(t testing.TB, line string) []Change {
 	index, _ := strconv.ParseUint(words[1], 10, 32)
 	switch words[0] {
 	case "node", "node-":
-		n := dataplane.Node{Name: "n1"}
+		var self []netip.Addr
 		for _, a := range words[1 : len(words)-2] {
-			n.Addresses = append(n.Addresses, netip.MustParseAddr(a))
+			self = append(self, netip.MustParseAddr(a))
 		}
-		if w.addressed = len(n.Addresses) > 0; w.addressed {
-			w.local = n.Addresses[0]
+		if w.addressed = len(self) > 0; w.addressed {
+			w.local = self[0]
 		}
-		return w.both(t, func(d *Desired) []Change { return d.SetNode(n) })
+		return w.both(t, func(d *Desired) []Change { return d.SetNode(self) })
 	case "nodes", "nodes-":
 		s.Namespace, s.Name = key.namespace, words[1]
 		return w.slice(t, s, words[0] == "nodes-")

@@ -185,7 +185,7 @@ func carryWithout(s *State, slice, keep int) {
 
 func TestNodeAddresses(t *testing.T) {
 	node := &corev1.Node{}
-	for _, a := range []string{"ExternalIP 203.0.113.1", "InternalIP 2001:db8::1", "Hostname n1", "InternalIP 192.0.2.1"} {
+	for _, a := range []string{"ExternalIP 203.0.113.1", "InternalIP 2001:db8::1", "Hostname n1", "InternalIP ::ffff:192.0.2.1", "InternalIP 192.0.2.1"} {
 		kind, address, _ := strings.Cut(a, " ")
 		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeAddressType(kind), Address: address})
 	}

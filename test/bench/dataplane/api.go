@@ -38,7 +38,10 @@ func macOf(ip netip.Addr) dataplane.MAC { return measure.Must(dataplane.ParseMAC
 var big = newNetwork("big", "10.0.0.0/8")
 
 // far is a node that exists only by name.
-var far = dataplane.Node{Name: "far1", Addresses: []netip.Addr{netip.MustParseAddr("10.9.9.1")}}
+var far = struct {
+	name    string
+	address netip.Addr
+}{"far1", netip.MustParseAddr("10.9.9.1")}
 
 // farIP is the address of the i-th pod of another node.
 func farIP(i int) netip.Addr {
@@ -49,7 +52,7 @@ func (b *bench) setUp(ctx context.Context) {
 	for _, n := range b.lab.nodes {
 		b.createNode(ctx, n.name, n.ip)
 	}
-	b.createNode(ctx, far.Name, far.Addresses[0])
+	b.createNode(ctx, far.name, far.address)
 	blue, v6 := newNetwork("blue", "192.168.0.0/16"), newNetwork("v6", "fd00:10::/64")
 	for _, n := range []*dataplane.Network{&blue, &v6, &big} {
 		b.createNetwork(ctx, n)

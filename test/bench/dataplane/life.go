@@ -31,9 +31,9 @@ func (b *bench) measureEntries() measure.Results {
 		n := measure.Must(agentnode.New(agentnode.Config{Name: "alone", Directory: filepath.Join(dir, "pod2"), UDPPort: 4789, Changed: func() {}}))
 		defer n.Close()
 		measure.Check(netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: dataplane.GatewayName}, PeerName: dataplane.GatewayPeer}))
-		n.SetNode(dataplane.Node{Name: "alone", Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}})
+		n.SetNode([]netip.Addr{netip.MustParseAddr("10.9.0.1")})
 		const perSlice = 50
-		host := far.Addresses[0]
+		host := far.address
 		n.SetSlice(dataplane.Slice{Name: "nodes.0", Locations: []dataplane.Location{{Address: host, Host: host}}})
 		n.SetSlice(dataplane.Slice{Namespace: space, Network: big.Name, Name: big.Name + "-0", Overlay: &big})
 		own := netip.MustParseAddr("10.0.0.2")
@@ -117,7 +117,7 @@ func (b *bench) measureBinding(ctx context.Context) measure.Results {
 	watched := b.WatchPods(ctx, space, func(watch.Event) {})
 	defer watched.Stop()
 	farPod := func(i int) *corev1.Pod { return b.create(ctx, fmt.Sprint("far-", i), big, farIP(i)) }
-	measure.Parallel(b.Standing, func(i int) { b.bind(ctx, farPod(i), far.Name) })
+	measure.Parallel(b.Standing, func(i int) { b.bind(ctx, farPod(i), far.name) })
 	watched.Wait(ctx, "all pods are Ready", func(p measure.Point) bool { return p.Ready >= b.Standing })
 	measure.Say("%d pods are Ready", b.Standing)
 	r := measure.Results{}
@@ -126,7 +126,7 @@ func (b *bench) measureBinding(ctx context.Context) measure.Results {
 		// The pause varies, to be out of step with the agents' rest.
 		time.Sleep(time.Duration(1010+i%41) * time.Millisecond)
 		begin := time.Now()
-		b.bind(ctx, pod, far.Name)
+		b.bind(ctx, pod, far.name)
 		for _, n := range b.lab.nodes {
 			measure.Until(ctx, 100*time.Microsecond, "the entry of a pod", func() bool { return n.agent.knows(big.VNI, mac) })
 		}
