@@ -36,7 +36,7 @@ func (w world) decide(frame []byte, gsoSize int) (verdict string, answer []byte)
 	}
 	switch etherType {
 	case 0x0800:
-		if len(content) < 20 {
+		if len(content) < 20 || content[0]&15 < 5 {
 			return "truncated", nil
 		}
 		if content[0]>>4 != 4 {
@@ -56,8 +56,7 @@ func (w world) decide(frame []byte, gsoSize int) (verdict string, answer []byte)
 	}
 	size := len(content)
 	if gsoSize > 0 {
-		_, headers := transport(frame)
-		if size = gsoSize + headers; gsoSize == 0xffff {
+		if size = gsoSize + headers(frame); gsoSize == 0xffff {
 			size = 0 // SCTP, in messages of any size
 		}
 	}
@@ -217,25 +216,16 @@ func checksum(from, to netip.Addr, message []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// transport is the protocol of an IP packet in a frame, and the size of its header; 0 if the frame is
-// too short for either.
-func transport(frame []byte) (protocol byte, size int) {
-	header, at := 20, 9
-	if binary.BigEndian.Uint16(frame[12:]) == 0x86dd {
-		header, at = 40, 6
-	} else if len(frame) > 14 {
-		header = int(frame[14]&15) * 4
+// headers is the size of the headers of a segment in a frame, from the IP header on.
+func headers(frame []byte) int {
+	p, _ := parse(frame)
+	if p.protocol != 6 {
+		return p.start - 14 + 8
 	}
-	byteAt := func(i int) byte {
-		if i < len(frame) {
-			return frame[i]
-		}
-		return 0
+	if p.start+12 >= len(frame) {
+		return p.start - 14
 	}
-	if protocol = byteAt(14 + at); protocol == 6 {
-		return protocol, header + int(byteAt(14+header+12)>>4)*4
-	}
-	return protocol, header + 8
+	return p.start - 14 + int(frame[p.start+12]>>4)*4
 }
 
 // decideWire returns the verdict of from_wire on a frame: "leave" it to the node, "deliver" the
@@ -250,7 +240,8 @@ func (w world) decideWire(whole []byte, gsoSize int) (verdict string, inner []by
 		!bytes.Equal(vxlan[:4], []byte{8, 0, 0, 0}) || binary.BigEndian.Uint32(vxlan[4:])>>8 != uint32(w.vni) {
 		return "leave", nil
 	}
-	if protocol, _ := transport(inner); gsoSize > 0 && protocol != 6 {
+	protocol := map[bool]int{false: 14 + 9, true: 14 + 6}[binary.BigEndian.Uint16(inner[12:]) == 0x86dd]
+	if gsoSize > 0 && (protocol >= len(inner) || inner[protocol] != 6) {
 		return "leave", nil
 	}
 	if netip.AddrFrom4([4]byte(ip[12:])) != w.other {

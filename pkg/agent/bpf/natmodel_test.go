@@ -43,6 +43,9 @@ func parse(frame []byte) (p ipPacket, reason string) {
 		if len(content) < 20 || content[0]&15 < 5 {
 			return p, "truncated"
 		}
+		if content[0]>>4 != 4 {
+			return p, "protocol"
+		}
 		return ipPacket{protocol: content[9], start: 14 + int(content[0]&15)*4, later: binary.BigEndian.Uint16(content[6:])&0x1fff != 0}, ""
 	case unix.ETH_P_IPV6:
 	default:
@@ -50,6 +53,9 @@ func parse(frame []byte) (p ipPacket, reason string) {
 	}
 	if len(content) < 40 {
 		return p, "truncated"
+	}
+	if content[0]>>4 != 6 {
+		return p, "protocol"
 	}
 	p = ipPacket{v6: true, protocol: content[6], start: 54}
 	if p.protocol == 44 {

@@ -183,6 +183,7 @@ func (w world) frames() (all [][]byte) {
 				gateway := append([]byte{135, 0, 0, 0, 0, 0, 0, 0}, linkLocal(dataplane.GatewayMAC(w.vni)).AsSlice()...)
 				all = append(all, frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 17, make([]byte, 32)...)...),
 					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 6, tcp...)...),
+					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 44, append([]byte{6, 0, 0, 1, 0, 0, 0, 9}, tcp...)...)...),
 					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, w.network.Gateway, 58, append([]byte{135, 0, 0, 0, 0, 0, 0, 0}, w.network.Gateway.AsSlice()...)...)...),
 					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 58, append(solicitation, 1, 1, 2, 3, 4, 5, 6, 7)...)...),
 					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(addr("::"), place.IP, 58, solicitation...)...),

@@ -2,30 +2,21 @@
 #include "nat.h"
 
 /* to_outside takes a packet for the gateway. It returns the reason to drop it, or 0 and where it goes. */
-static __always_inline int to_outside(struct __sk_buff *skb, struct port *port, const struct network *network, const struct ethhdr *eth, __u32 *interface, __u64 *flags)
+static __always_inline int to_outside(struct __sk_buff *skb, struct port *port, const struct network *network, const struct ethhdr *eth, struct packet *p, __u32 *interface, __u64 *flags)
 {
 	struct config *c = settings();
-	struct transport transport = {};
-	struct address from = {}, to = {};
 	struct ethhdr *head;
-	int reason = find_transport(skb, eth->h_proto, &transport);
-	__u32 id[2];
+	int reason;
 
-	if (reason)
-		return reason;
-	get_address(skb, &transport, sizeof(*eth) + source_of(&transport), &from);
-	get_address(skb, &transport, sizeof(*eth) + destination_of(&transport), &to);
-	interface_id(id, network->mac);
-	if ((!is_zero(network->gateway.word) && same_address(&to, &network->gateway)) ||
-	    (transport.ipv6 && is_link_local(to.word) && to.word[2] == id[0] && to.word[3] == id[1]))
-		return answer_echo(skb, &transport, eth);
+	if ((!is_zero(network->gateway.word) && same_address(&p->to, &network->gateway)) || is_link_local_of(p->to.word, network->mac))
+		return answer_echo(skb, p, eth);
 	/* A link-local address does not leave the link. */
-	if (!c || !c->gateway || (transport.ipv6 && is_link_local(to.word)) || is_zero(network->gateway.word) || transport.ipv6 == is_mapped(&network->gateway) || !same_address(&from, &port->ip) ||
-	    is_inside(&to, network) || is_zero(port->transit.word))
+	if (!c || !c->gateway || is_link_local(p->to.word) || is_zero(network->gateway.word) || p->ipv6 == is_mapped(&network->gateway) || !same_address(&p->from, &port->ip) ||
+	    is_inside(&p->to, network) || is_zero(port->transit.word))
 		return UNKNOWN;
 	if (!network->egress)
 		return EGRESS;
-	reason = translate(skb, &transport, 1, &from, &port->transit);
+	reason = translate(skb, p, 1, &p->from, &port->transit);
 	if (reason)
 		return reason;
 	head = at(skb, 0, sizeof(*head));
@@ -53,8 +44,7 @@ int to_gateway(struct __sk_buff *skb)
 SEC("tc")
 int from_gateway(struct __sk_buff *skb)
 {
-	struct transport transport = {};
-	struct address to = {};
+	struct packet packet = {};
 	struct network *network;
 	struct port *found, port;
 	struct ethhdr *eth;
@@ -64,11 +54,10 @@ int from_gateway(struct __sk_buff *skb)
 	if (skb->tc_index != BY_GATEWAY)
 		return drop(skb, 0, INJECTED);
 	skb->tc_index = 0;
-	verdict = skb->protocol == bpf_htons(ETH_P_IP) || skb->protocol == bpf_htons(ETH_P_IPV6) ? find_transport(skb, skb->protocol, &transport) : PROTOCOL;
+	verdict = parse(skb, skb->protocol, &packet);
 	if (verdict)
 		return drop(skb, 0, verdict);
-	get_address(skb, &transport, sizeof(*eth) + destination_of(&transport), &to);
-	interface = bpf_map_lookup_elem(&transits, &to);
+	interface = bpf_map_lookup_elem(&transits, &packet.to);
 	if (!interface)
 		return drop(skb, 0, UNKNOWN);
 	index = *interface;
@@ -78,11 +67,11 @@ int from_gateway(struct __sk_buff *skb)
 	port = *found;
 	vni = port.vni;
 	network = bpf_map_lookup_elem(&networks, &vni);
-	if (!network || !same_address(&port.transit, &to) || transport.ipv6 == is_mapped(&port.ip))
+	if (!network || !same_address(&port.transit, &packet.to) || packet.ipv6 == is_mapped(&port.ip))
 		return drop(skb, vni, UNKNOWN);
 	if (!network->egress)
 		return drop(skb, vni, EGRESS);
-	verdict = translate(skb, &transport, 0, &to, &port.ip);
+	verdict = translate(skb, &packet, 0, &packet.to, &port.ip);
 	if (verdict)
 		return drop(skb, vni, verdict);
 	eth = at(skb, 0, sizeof(*eth));

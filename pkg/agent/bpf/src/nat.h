@@ -5,47 +5,10 @@
  */
 #include "tables.h"
 
-struct transport {
-	__u32 start;   /* offset of its header */
-	__u8 protocol, ipv6;
-	__u8 later;    /* a fragment other than the first: it has no such header */
-};
-
-/* find_transport returns 0, or why the packet is dropped. */
-static __always_inline int find_transport(struct __sk_buff *skb, __u16 type, struct transport *t)
-{
-	__u32 start = sizeof(struct ethhdr);
-	struct ipv6hdr ip6;
-	struct iphdr ip;
-	__u8 fragment[8];
-
-	if (type != bpf_htons(ETH_P_IPV6)) {
-		if (bpf_skb_load_bytes(skb, start, &ip, sizeof(ip)) || ip.ihl < 5)
-			return TRUNCATED;
-		t->start = start + ip.ihl * 4;
-		t->protocol = ip.protocol;
-		t->later = !!(ip.frag_off & bpf_htons(0x1fff));
-		return 0;
-	}
-	if (bpf_skb_load_bytes(skb, start, &ip6, sizeof(ip6)))
-		return TRUNCATED;
-	t->ipv6 = 1;
-	t->start = start + sizeof(ip6);
-	t->protocol = ip6.nexthdr;
-	if (t->protocol == IPPROTO_FRAGMENT) {
-		if (bpf_skb_load_bytes(skb, t->start, fragment, sizeof(fragment)))
-			return TRUNCATED;
-		t->start += sizeof(fragment);
-		t->protocol = fragment[0];
-		t->later = fragment[2] || fragment[3] & 0xf8;
-	}
-	return is_extension(t->protocol) ? EXTENSION : 0;
-}
-
 /* checksum_of a protocol: the offset in its header of a checksum that covers the addresses; 0: it has none. */
-static __always_inline __u32 checksum_of(const struct transport *t)
+static __always_inline __u32 checksum_of(const struct packet *p)
 {
-	switch (t->protocol) {
+	switch (p->protocol) {
 	case IPPROTO_TCP:
 		return 16;
 	case IPPROTO_UDP:
@@ -53,40 +16,36 @@ static __always_inline __u32 checksum_of(const struct transport *t)
 	case IPPROTO_DCCP:
 		return 6;
 	case IPPROTO_ICMPV6:
-		return t->ipv6 ? 2 : 0;
+		return p->ipv6 ? 2 : 0;
 	}
 	return 0;
 }
 
 /* is_error says whether the message is an ICMP error, which quotes a packet. */
-static __always_inline int is_error(const struct transport *t, __u8 type)
+static __always_inline int is_error(const struct packet *p, __u8 type)
 {
-	if (t->later)
+	if (p->later)
 		return 0;
-	if (t->ipv6)
-		return t->protocol == IPPROTO_ICMPV6 && type < 128;
-	return t->protocol == IPPROTO_ICMP && (type == 3 || type == 4 || type == 5 || type == 11 || type == 12);
+	if (p->ipv6)
+		return p->protocol == IPPROTO_ICMPV6 && type < 128;
+	return p->protocol == IPPROTO_ICMP && (type == 3 || type == 4 || type == 5 || type == 11 || type == 12);
 }
 
-static __always_inline long get_address(struct __sk_buff *skb, const struct transport *t, __u32 offset, struct address *a)
+static __always_inline long get_address(struct __sk_buff *skb, const struct packet *p, __u32 offset, struct address *a)
 {
-	__u32 ipv4 = 0;
-	long failed;
-
-	if (t->ipv6)
+	if (p->ipv6)
 		return bpf_skb_load_bytes(skb, offset, a, sizeof(*a));
-	failed = bpf_skb_load_bytes(skb, offset, &ipv4, sizeof(ipv4));
-	map_address(a, ipv4);
-	return failed;
+	map_address(a, 0);
+	return bpf_skb_load_bytes(skb, offset, &a->word[3], sizeof(a->word[3]));
 }
 
-static __always_inline __u32 source_of(const struct transport *t) { return t->ipv6 ? 8 : 12; }
-static __always_inline __u32 destination_of(const struct transport *t) { return t->ipv6 ? 24 : 16; }
+static __always_inline __u32 source_of(const struct packet *p) { return p->ipv6 ? 8 : 12; }
+static __always_inline __u32 destination_of(const struct packet *p) { return p->ipv6 ? 24 : 16; }
 
 /* put an address at an offset. The checksum of an IPv4 header changes with it. */
-static __always_inline long put_address(struct __sk_buff *skb, const struct transport *t, __u32 offset, const struct address *to, __u64 flags)
+static __always_inline long put_address(struct __sk_buff *skb, const struct packet *p, __u32 offset, const struct address *to, __u64 flags)
 {
-	if (t->ipv6)
+	if (p->ipv6)
 		return bpf_skb_store_bytes(skb, offset, to, sizeof(*to), flags);
 	return bpf_skb_store_bytes(skb, offset, &to->word[3], sizeof(to->word[3]), 0);
 }
@@ -94,28 +53,28 @@ static __always_inline long put_address(struct __sk_buff *skb, const struct tran
 /* translate the source or the destination of a packet. A packet that an ICMP error quotes went the other way, so
  * there it is the other address. The checksum of what follows the quoted IP header stays: nobody checks it. It returns
  * 0, or why the packet is dropped. */
-static __always_inline int translate(struct __sk_buff *skb, const struct transport *t, int source, struct address *from, struct address *to)
+static __always_inline int translate(struct __sk_buff *skb, const struct packet *p, int source, struct address *from, struct address *to)
 {
-	__u32 address = sizeof(struct ethhdr) + (source ? source_of(t) : destination_of(t));
-	__u32 quoted = t->start + 8, quoted_address = quoted + (source ? destination_of(t) : source_of(t));
-	__u32 checksum = t->later ? 0 : checksum_of(t), diff = bpf_csum_diff(from->word, sizeof(*from), to->word, sizeof(*to), 0);
+	__u32 address = sizeof(struct ethhdr) + (source ? source_of(p) : destination_of(p));
+	__u32 quoted = p->start + 8, quoted_address = quoted + (source ? destination_of(p) : source_of(p));
+	__u32 checksum = p->later ? 0 : checksum_of(p), diff = bpf_csum_diff(from->word, sizeof(*from), to->word, sizeof(*to), 0);
 	struct address is;
 
 	/* An IPv6 header has no checksum. If the kernel has one of the whole packet, it follows both changes. */
-	if (put_address(skb, t, address, to, BPF_F_RECOMPUTE_CSUM) || (!t->ipv6 && bpf_l3_csum_replace(skb, sizeof(struct ethhdr) + 10, 0, diff, 0)))
+	if (put_address(skb, p, address, to, BPF_F_RECOMPUTE_CSUM) || (!p->ipv6 && bpf_l3_csum_replace(skb, sizeof(struct ethhdr) + 10, 0, diff, 0)))
 		return FAILED;
-	if (checksum && bpf_l4_csum_replace(skb, t->start + checksum, 0, diff, BPF_F_PSEUDO_HDR | (t->protocol == IPPROTO_UDP ? BPF_F_MARK_MANGLED_0 : 0)))
+	if (checksum && bpf_l4_csum_replace(skb, p->start + checksum, 0, diff, BPF_F_PSEUDO_HDR | (p->protocol == IPPROTO_UDP ? BPF_F_MARK_MANGLED_0 : 0)))
 		return TRUNCATED;
-	if (!is_error(t, byte_at(skb, t->start)))
+	if (!is_error(p, byte_at(skb, p->start)))
 		return 0;
-	if (get_address(skb, t, quoted_address, &is))
+	if (get_address(skb, p, quoted_address, &is))
 		return TRUNCATED;
 	if (!same_address(&is, from))
 		return 0; /* the conntrack of the node drops it */
-	if (put_address(skb, t, quoted_address, to, 0))
+	if (put_address(skb, p, quoted_address, to, 0))
 		return FAILED;
 	/* The checksum of ICMP covers the quoted IPv4 header, in which both changes cancel each other out. */
-	return (t->ipv6 ? bpf_l4_csum_replace(skb, t->start + 2, 0, diff, 0) : bpf_l3_csum_replace(skb, quoted + 10, 0, diff, 0)) ? FAILED : 0;
+	return (p->ipv6 ? bpf_l4_csum_replace(skb, p->start + 2, 0, diff, 0) : bpf_l3_csum_replace(skb, quoted + 10, 0, diff, 0)) ? FAILED : 0;
 }
 
 /* is_inside says whether an address is in the CIDR of the Network. */
@@ -134,17 +93,17 @@ static __always_inline int is_inside(const struct address *a, const struct netwo
 
 /* answer_echo: the gateway answers ICMP echo requests. It answers each fragment of one for itself: the asker puts
  * them together. It returns 0, or why the packet is dropped. */
-static __always_inline int answer_echo(struct __sk_buff *skb, const struct transport *t, const struct ethhdr *eth)
+static __always_inline int answer_echo(struct __sk_buff *skb, const struct packet *p, const struct ethhdr *eth)
 {
-	__u8 request = t->ipv6 ? 128 : 8, reply = t->ipv6 ? 129 : 0;
-	__u32 addresses = sizeof(*eth) + source_of(t), size = t->ipv6 ? 16 : 4;
+	__u8 request = p->ipv6 ? 128 : 8, reply = p->ipv6 ? 129 : 0;
+	__u32 addresses = sizeof(*eth) + source_of(p), size = p->ipv6 ? 16 : 4;
 	struct ethhdr *head;
 	__u32 *word;
 
-	if (t->protocol != (t->ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP) || (!t->later && byte_at(skb, t->start) != request))
+	if (p->protocol != (p->ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP) || (!p->later && byte_at(skb, p->start) != request))
 		return UNKNOWN;
-	if (!t->later && (bpf_l4_csum_replace(skb, t->start + 2, bpf_htons(request << 8), bpf_htons(reply << 8), 2) ||
-			  bpf_skb_store_bytes(skb, t->start, &reply, 1, 0)))
+	if (!p->later && (bpf_l4_csum_replace(skb, p->start + 2, bpf_htons(request << 8), bpf_htons(reply << 8), 2) ||
+			  bpf_skb_store_bytes(skb, p->start, &reply, 1, 0)))
 		return TRUNCATED;
 	word = at(skb, addresses, 2 * size);
 	if (!word)

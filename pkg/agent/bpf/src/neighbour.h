@@ -5,7 +5,7 @@
 struct neighbour {
 	struct address ip; /* that a pod asks for */
 	__u8 mac[6];       /* that this address has, if anybody has it */
-	__u8 asked, ipv6, link_local, router;
+	__u8 asked, link_local, router;
 };
 
 struct arp {
@@ -42,14 +42,14 @@ static __always_inline void mac_of(__u8 *mac, __u32 last)
 		mac[2 + i] = last >> 8 * i; /* in the order of the wire, on a little-endian machine */
 }
 
-/* interface_id: the lower half of the link-local address of a MAC address (RFC 4291, appendix A). */
-static __always_inline void interface_id(__u32 *word, const __u8 *mac)
-{
-	word[0] = (mac[0] ^ 2) | mac[1] << 8 | mac[2] << 16 | 0xffU << 24;
-	word[1] = 0xfe | mac[3] << 8 | mac[4] << 16 | (__u32)mac[5] << 24;
-}
-
 static __always_inline int is_link_local(const __u32 *word) { return word[0] == bpf_htonl(0xfe800000) && !word[1]; }
+
+/* is_link_local_of a MAC address (RFC 4291, appendix A). */
+static __always_inline int is_link_local_of(const __u32 *word, const __u8 *mac)
+{
+	return is_link_local(word) && word[2] == ((mac[0] ^ 2) | mac[1] << 8 | mac[2] << 16 | 0xffU << 24) &&
+	       word[3] == (0xfe | mac[3] << 8 | mac[4] << 16 | (__u32)mac[5] << 24);
+}
 
 static __always_inline int check_arp(struct __sk_buff *skb, const struct port *port, struct neighbour *n)
 {
@@ -67,55 +67,35 @@ static __always_inline int check_arp(struct __sk_buff *skb, const struct port *p
 	return 0;
 }
 
-static __always_inline int check_ipv6(struct __sk_buff *skb, const struct port *port, int multicast, struct neighbour *n)
+/* check_ip checks the sender of an IP packet, and notes for whom a neighbour solicitation asks. */
+static __always_inline int check_ip(struct __sk_buff *skb, const struct port *port, const struct ethhdr *eth, struct packet *p, struct neighbour *n)
 {
-	struct ipv6hdr *ip = at(skb, sizeof(struct ethhdr), sizeof(*ip));
-	__u32 offset = sizeof(struct ethhdr) + sizeof(*ip), id[2], from[4];
-	int own, unspecified, fragment = 0;
+	int reason = parse(skb, eth->h_proto, p), multicast = eth->h_dest[0] & 1, own, unspecified;
 	struct address *target;
-	__u8 next, *rest;
+	__u8 type;
 
-	if (!ip)
-		return TRUNCATED;
-	if (ip->version != 6)
-		return PROTOCOL;
-	interface_id(id, port->mac);
-	copy_words(from, ip->saddr.in6_u.u6_addr32);
-	own = same_address((struct address *)from, &port->ip) ||
-	      (is_link_local(from) && from[2] == id[0] && from[3] == id[1]);
-	unspecified = is_zero(from);
-	next = ip->nexthdr;
-	if (next == IPPROTO_FRAGMENT) {
-		rest = at(skb, offset, 8);
-		if (!rest)
+	/* An extension header could hide an advertisement, and pods do not need them. */
+	if (reason)
+		return reason == EXTENSION && multicast ? MULTICAST : reason;
+	own = same_address(&p->from, &port->ip) || is_link_local_of(p->from.word, port->mac);
+	unspecified = is_zero(p->from.word);
+	if (p->ipv6 && p->protocol == IPPROTO_ICMPV6 && !p->later) {
+		if (bpf_skb_load_bytes(skb, p->start, &type, sizeof(type)))
 			return TRUNCATED;
-		next = rest[0];
-		fragment = rest[2] || rest[3] & 0xf8 ? 2 : 1; /* 1: the first one */
-		offset += 8;
-	}
-	/* These could hide an advertisement, and pods do not need them. */
-	if (is_extension(next))
-		return multicast ? MULTICAST : EXTENSION;
-	if (next == IPPROTO_ICMPV6 && fragment < 2) {
-		rest = at(skb, offset, 1);
-		if (!rest)
-			return TRUNCATED;
-		if (*rest == ADVERTISEMENT || *rest == ROUTER_ADVERTISEMENT || *rest == REDIRECT)
+		if (type == ADVERTISEMENT || type == ROUTER_ADVERTISEMENT || type == REDIRECT)
 			return ND;
-		if (*rest == SOLICITATION) {
-			target = at(skb, sizeof(struct ethhdr) + sizeof(*ip) + 8, sizeof(*target));
-			if (!target || fragment || !(own || unspecified))
-				return ND;
+		if (type == SOLICITATION) {
+			target = at(skb, __builtin_offsetof(struct advertisement, target), sizeof(*target));
+			if (!target || p->start != __builtin_offsetof(struct advertisement, type) || !(own || unspecified))
+				return ND; /* in fragments, too */
 			copy_words(n->ip.word, target->word);
-			n->asked = n->ipv6 = 1;
+			n->asked = 1;
 			mac_of(n->mac, n->ip.word[3]);
 			if (is_link_local(n->ip.word)) {
 				n->mac[0] = (n->ip.word[2] & 0xff) ^ 2;
 				n->mac[1] = n->ip.word[2] >> 8 & 0xff;
 				n->mac[2] = n->ip.word[2] >> 16 & 0xff;
-				n->mac[3] = n->ip.word[3] >> 8 & 0xff;
-				interface_id(id, n->mac);
-				n->link_local = n->ip.word[2] == id[0] && n->ip.word[3] == id[1];
+				n->link_local = is_link_local_of(n->ip.word, n->mac);
 			}
 			return 0;
 		}

@@ -78,36 +78,68 @@ static __always_inline __u8 byte_at(struct __sk_buff *skb, __u32 offset)
 	return b;
 }
 
-/* protocol_of the IP packet at an offset. */
-static __always_inline __u8 protocol_of(struct __sk_buff *skb, __u32 offset, __u16 type)
+/* packet is what the headers of an IP packet say. */
+struct packet {
+	struct address from, to;
+	__u32 start; /* offset of the header after them, of TCP for example */
+	__u8 protocol, ipv6;
+	__u8 later; /* a fragment other than the first: it has no such header */
+};
+
+/* parse returns 0, or why the packet is dropped. */
+static __always_inline int parse(struct __sk_buff *skb, __u16 type, struct packet *p)
 {
-	return byte_at(skb, offset + (type == bpf_htons(ETH_P_IPV6) ? 6 : 9));
+	__u32 start = sizeof(struct ethhdr);
+	struct ipv6hdr *ip6;
+	struct iphdr *ip;
+	__u8 *fragment;
+
+	if (type == bpf_htons(ETH_P_IP)) {
+		ip = at(skb, start, sizeof(*ip));
+		if (!ip || ip->ihl < 5)
+			return TRUNCATED;
+		if (ip->version != 4)
+			return PROTOCOL;
+		map_address(&p->from, ip->saddr);
+		map_address(&p->to, ip->daddr);
+		p->start = start + ip->ihl * 4;
+		p->protocol = ip->protocol;
+		p->later = !!(ip->frag_off & bpf_htons(0x1fff));
+		return 0;
+	}
+	if (type != bpf_htons(ETH_P_IPV6))
+		return PROTOCOL;
+	ip6 = at(skb, start, sizeof(*ip6));
+	if (!ip6)
+		return TRUNCATED;
+	if (ip6->version != 6)
+		return PROTOCOL;
+	copy_words(p->from.word, ip6->saddr.in6_u.u6_addr32);
+	copy_words(p->to.word, ip6->daddr.in6_u.u6_addr32);
+	p->ipv6 = 1;
+	p->start = start + sizeof(*ip6);
+	p->protocol = ip6->nexthdr;
+	if (p->protocol == IPPROTO_FRAGMENT) {
+		fragment = at(skb, p->start, 8);
+		if (!fragment)
+			return TRUNCATED;
+		p->start += 8;
+		p->protocol = fragment[0];
+		p->later = fragment[2] || fragment[3] & 0xf8;
+	}
+	return is_extension(p->protocol) ? EXTENSION : 0;
 }
 
 /* wire_size of an IP packet: the size of the largest packet that it becomes on the wire. Messages of
  * SCTP in one packet keep their own sizes, for which the pod's kernel knows the MTU. */
-static __always_inline __u32 wire_size(struct __sk_buff *skb, __u16 type)
+static __always_inline __u32 wire_size(struct __sk_buff *skb, const struct packet *p)
 {
-	__u32 start = sizeof(struct ethhdr), size;
-
 	if (!skb->gso_size)
-		return skb->len - start;
+		return skb->len - sizeof(struct ethhdr);
 	if (skb->gso_size == GSO_BY_FRAGS)
 		return 0;
-	size = type == bpf_htons(ETH_P_IPV6) ? 40 : (byte_at(skb, start) & 15) * 4;
-	size += protocol_of(skb, start, type) == IPPROTO_TCP ? (byte_at(skb, start + size + 12) >> 4) * 4 : sizeof(struct udphdr);
-	return skb->gso_size + size;
-}
-
-static __always_inline int check_ipv4(struct __sk_buff *skb, const struct port *port)
-{
-	struct iphdr *ip = at(skb, sizeof(struct ethhdr), sizeof(*ip));
-
-	if (!ip)
-		return TRUNCATED;
-	if (ip->version != 4)
-		return PROTOCOL;
-	return is_mapped(&port->ip) && ip->saddr == port->ip.word[3] ? 0 : IP;
+	return skb->gso_size + p->start - sizeof(struct ethhdr) +
+	       (p->protocol == IPPROTO_TCP ? (byte_at(skb, p->start + 12) >> 4) * 4 : sizeof(struct udphdr));
 }
 
 static __always_inline int is_ours(const struct outer *out, const struct address *local, __u16 port)

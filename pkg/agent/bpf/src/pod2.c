@@ -71,6 +71,7 @@ int from_port(struct __sk_buff *skb)
 	struct port *found = bpf_map_lookup_elem(&ports, &interface), port = {};
 	struct network *network;
 	struct neighbour neighbour = {};
+	struct packet packet = {};
 	struct ethhdr eth, *head;
 	struct place *place;
 	__u64 flags = 0;
@@ -92,11 +93,8 @@ int from_port(struct __sk_buff *skb)
 		return drop(skb, vni, MAC);
 	if (skb->vlan_present)
 		return drop(skb, vni, PROTOCOL);
-	verdict = eth.h_proto == bpf_htons(ETH_P_IP)     ? check_ipv4(skb, &port)
-		  : eth.h_proto == bpf_htons(ETH_P_IPV6) ? check_ipv6(skb, &port, eth.h_dest[0] & 1, &neighbour)
-		  : eth.h_proto == bpf_htons(ETH_P_ARP)  ? check_arp(skb, &port, &neighbour)
-							 : PROTOCOL;
-	if (verdict > 0)
+	verdict = eth.h_proto == bpf_htons(ETH_P_ARP) ? check_arp(skb, &port, &neighbour) : check_ip(skb, &port, &eth, &packet, &neighbour);
+	if (verdict)
 		return drop(skb, vni, verdict);
 
 	/* A question for a neighbour is answered here, by the same map that leads to it. */
@@ -108,17 +106,17 @@ int from_port(struct __sk_buff *skb)
 		}
 		if (same_mac(neighbour.mac, port.mac))
 			return drop(skb, vni, MULTICAST); /* it asks whether its own address is free */
-		if (neighbour.ipv6 ? answer_solicitation(skb, &neighbour) : answer_arp(skb, &neighbour))
+		if (packet.ipv6 ? answer_solicitation(skb, &neighbour) : answer_arp(skb, &neighbour))
 			return drop(skb, vni, FAILED);
 		return bpf_redirect(interface, 0);
 	}
 
 	if (eth.h_dest[0] & 1)
 		return drop(skb, vni, MULTICAST);
-	if (wire_size(skb, eth.h_proto) > network->mtu)
+	if (wire_size(skb, &packet) > network->mtu)
 		return drop(skb, vni, OVERSIZED);
 	if (same_mac(eth.h_dest, network->mac)) {
-		verdict = to_outside(skb, &port, network, &eth, &interface, &flags);
+		verdict = to_outside(skb, &port, network, &eth, &packet, &interface, &flags);
 		return verdict ? drop(skb, vni, verdict) : bpf_redirect(interface, flags);
 	}
 	place = place_of(vni, eth.h_dest);
@@ -177,7 +175,7 @@ int from_wire(struct __sk_buff *skb)
 	if (!bpf_map_lookup_elem(&networks, &vni))
 		return TC_ACT_UNSPEC;
 	/* Of segments, the helper can take only those of TCP out of the tunnel. */
-	if (skb->gso_size && protocol_of(skb, sizeof(*out), inner.h_proto) != IPPROTO_TCP)
+	if (skb->gso_size && byte_at(skb, sizeof(*out) + (inner.h_proto == bpf_htons(ETH_P_IPV6) ? 6 : 9)) != IPPROTO_TCP)
 		return TC_ACT_UNSPEC;
 	node = bpf_map_lookup_elem(&nodes, &from);
 	if (node && node->interface != skb->ifindex)
