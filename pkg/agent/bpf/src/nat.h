@@ -96,28 +96,18 @@ static __always_inline int is_inside(const struct address *a, const struct netwo
 static __always_inline int answer_echo(struct __sk_buff *skb, const struct packet *p, const struct ethhdr *eth)
 {
 	__u8 request = p->ipv6 ? 128 : 8, reply = p->ipv6 ? 129 : 0;
-	__u32 addresses = sizeof(*eth) + source_of(p), size = p->ipv6 ? 16 : 4;
 	struct ethhdr *head;
-	__u32 *word;
 
 	if (p->protocol != (p->ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP) || (!p->later && byte_at(skb, p->start) != request))
 		return UNKNOWN;
 	if (!p->later && (bpf_l4_csum_replace(skb, p->start + 2, bpf_htons(request << 8), bpf_htons(reply << 8), 2) ||
 			  bpf_skb_store_bytes(skb, p->start, &reply, 1, 0)))
 		return TRUNCATED;
-	word = at(skb, addresses, 2 * size);
-	if (!word)
-		return TRUNCATED;
-	for (__u32 i = 0; i < 4; i++)
-		if (i < size / 4) {
-			__u32 source = word[i];
-
-			word[i] = word[i + size / 4];
-			word[i + size / 4] = source;
-		}
+	if (put_address(skb, p, sizeof(*eth) + source_of(p), &p->to, 0) || put_address(skb, p, sizeof(*eth) + destination_of(p), &p->from, 0))
+		return FAILED;
 	head = at(skb, 0, sizeof(*head));
 	if (!head)
-		return TRUNCATED;
+		return FAILED;
 	copy_mac(head->h_dest, eth->h_source);
 	copy_mac(head->h_source, eth->h_dest);
 	return 0;
