@@ -38,8 +38,7 @@ static __always_inline void mac_of(__u8 *mac, __u32 last)
 {
 	mac[0] = 0x0a;
 	mac[1] = 0x58;
-	for (int i = 0; i < 4; i++)
-		mac[2 + i] = last >> 8 * i; /* in the order of the wire, on a little-endian machine */
+	__builtin_memcpy(mac + 2, &last, sizeof(last));
 }
 
 static __always_inline int is_link_local(const __u32 *word) { return word[0] == bpf_htonl(0xfe800000) && !word[1]; }

@@ -188,11 +188,7 @@ static __always_inline int find_vxlan(struct __sk_buff *skb, __u16 port, __u32 *
 	__u32 start = sizeof(struct ethhdr), number;
 	struct iphdr ip;
 	struct ipv6hdr ip6;
-	struct {
-		__u8 next, length;
-		__u16 fragment;
-	} extension;
-	__u8 next;
+	__u8 next, extension[4];
 	__u16 type = bpf_htons(ETH_P_8021Q);
 
 	*vni = ~0U;
@@ -209,14 +205,14 @@ static __always_inline int find_vxlan(struct __sk_buff *skb, __u16 port, __u32 *
 		copy_words(to->word, ip6.daddr.in6_u.u6_addr32);
 		start += sizeof(ip6);
 		next = ip6.nexthdr;
-		for (int headers = 0; next != IPPROTO_UDP; headers++, next = extension.next) {
+		for (int headers = 0; next != IPPROTO_UDP; headers++, next = extension[0]) {
 			if (!is_extension(next))
 				return 0;
-			if (headers == 6 || bpf_skb_load_bytes(skb, start, &extension, sizeof(extension)))
+			if (headers == 6 || bpf_skb_load_bytes(skb, start, extension, sizeof(extension)))
 				return 1;
-			if (next == IPPROTO_FRAGMENT && extension.fragment & bpf_htons(0xfff8))
+			if (next == IPPROTO_FRAGMENT && (extension[2] || extension[3] & 0xf8))
 				return 0;
-			start += next == IPPROTO_FRAGMENT ? 8 : next == IPPROTO_AH ? (extension.length + 2) * 4 : (extension.length + 1) * 8;
+			start += next == IPPROTO_FRAGMENT ? 8 : next == IPPROTO_AH ? (extension[1] + 2) * 4 : (extension[1] + 1) * 8;
 		}
 	} else {
 		if (type != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, start, &ip, sizeof(ip)) || ip.protocol != IPPROTO_UDP ||

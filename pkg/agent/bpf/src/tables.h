@@ -21,14 +21,12 @@ TABLE(drops, BPF_MAP_TYPE_PERCPU_HASH, 1 << 14, struct drop_key, __u64);
 static __always_inline int drop(struct __sk_buff *skb, __u32 vni, __u32 reason)
 {
 	struct drop_key key = {.vni = vni, .interface = skb->ifindex, .reason = reason};
-	__u64 none = 0, *count = bpf_map_lookup_elem(&drops, &key);
+	__u64 first = 1, *count = bpf_map_lookup_elem(&drops, &key);
 
-	if (!count) {
-		bpf_map_update_elem(&drops, &key, &none, BPF_NOEXIST);
-		count = bpf_map_lookup_elem(&drops, &key);
-	}
 	if (count)
 		(*count)++;
+	else
+		bpf_map_update_elem(&drops, &key, &first, BPF_ANY);
 	return TC_ACT_SHOT;
 }
 
