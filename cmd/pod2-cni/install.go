@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,13 +20,13 @@ import (
 // plugin is the name of the binary in the directory of plugins. It is the type in configurations.
 const plugin = "pod2-cni"
 
-const usage = "usage: pod2-cni install --to DIR | pod2-cni uninstall --from DIR [--socket PATH]"
+const usage = "usage: pod2-cni install --to DIR | pod2-cni uninstall --from DIR"
 
 // command of a container of the DaemonSet.
 func command(args []string) error {
 	flags := flag.NewFlagSet(plugin, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	var dir, socket string
+	var dir string
 	switch args[0] {
 	case "--version":
 		fmt.Println(plugin, version.String())
@@ -36,7 +35,6 @@ func command(args []string) error {
 		flags.StringVar(&dir, "to", "", "")
 	case "uninstall":
 		flags.StringVar(&dir, "from", "", "")
-		flags.StringVar(&socket, "socket", cni.DefaultSocket, "")
 	default:
 		return fmt.Errorf("unknown command %q: %s", args[0], usage)
 	}
@@ -49,7 +47,7 @@ func command(args []string) error {
 	if args[0] == "install" {
 		return install(dir)
 	}
-	return uninstall(dir, socket)
+	return uninstall(dir)
 }
 
 // install this binary. The file appears under its name only when it is complete and on the disk, so
@@ -107,8 +105,8 @@ func syncDir(dir string) error {
 }
 
 // uninstall removes the binary, unless pods need it for their DEL.
-func uninstall(dir, socket string) error {
-	users, err := inUse(socket)
+func uninstall(dir string) error {
+	users, err := inUse()
 	if err != nil {
 		return err
 	}
@@ -129,29 +127,17 @@ func uninstall(dir, socket string) error {
 	return syncDir(dir)
 }
 
-// inUse names the attachments of this node: those that the agent has, and all interfaces that it
-// made. Only the interfaces are known while it is away.
-func inUse(socket string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	attachments, err := cni.Client{Socket: socket}.List(ctx)
-	if unlessAway(err) != nil {
-		return nil, fmt.Errorf("pod2-agent cannot list the pods that use the plugin: %w", err)
-	}
-	var users []string
-	known := map[string]bool{}
-	for _, a := range attachments {
-		users = append(users, fmt.Sprintf("pod %s on %s", a.Pod, a.Network))
-		known[a.HostInterface()] = true
-	}
+// inUse names the interfaces that the agent made for pods of this node. They exist while the agent is away, too.
+func inUse() ([]string, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return nil, fmt.Errorf("list the interfaces of the node: %w", err)
 	}
+	var users []string
 	for _, i := range interfaces {
-		if cni.IsHostInterface(i.Name) && !known[i.Name] {
+		if cni.IsHostInterface(i.Name) {
 			user := "interface " + i.Name
-			// The owner as package veth stores it, unless this container does not show it.
+			// The owner as package veth stores it, with the name of the pod, unless this container does not show it.
 			if alias, err := os.ReadFile(filepath.Join("/sys/class/net", i.Name, "ifalias")); err == nil && len(alias) > 1 {
 				user += " (" + strings.TrimSpace(string(alias)) + ")"
 			}

@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -80,8 +80,6 @@ func (h attacher) GC(_ context.Context, network string, valid []cni.ID) error {
 		return err
 	})
 }
-
-func (h attacher) List(context.Context) ([]cni.Attachment, error) { return nil, nil }
 
 // in runs f on a thread that is in the namespace.
 func in(ns netns.NsHandle) func(func() error) error {
@@ -216,8 +214,8 @@ func TestLibcni(t *testing.T) {
 	}
 }
 
-// While the agent is away, the interfaces show that pods use the plugin.
-func TestUninstallWithoutAgent(t *testing.T) {
+// The interfaces show that pods use the plugin. The agent may be away.
+func TestUninstallWhilePodsRun(t *testing.T) {
 	dir := t.TempDir()
 	if got := run(t, nil, "", "install", "--to", dir); got != "" {
 		t.Fatal(got)
@@ -226,21 +224,44 @@ func TestUninstallWithoutAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newNode(t)
-	for name, alias := range map[string]string{"pod247a35d2cb39": "default.blue 8f31 net1 5b0c", "pod2ffffffffff0": "", "pod2-other": ""} {
-		link := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: strings.TrimPrefix(name, "pod")}
-		if err := errors.Join(netlink.LinkAdd(link), netlink.LinkSetAlias(link, alias)); err != nil {
-			t.Fatal(err)
+	uninstall := func(aliases map[string]string) string {
+		newNode(t)
+		for _, name := range slices.Sorted(maps.Keys(aliases)) {
+			link := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: strings.TrimPrefix(name, "pod")}
+			if err := errors.Join(netlink.LinkAdd(link), netlink.LinkSetAlias(link, aliases[name])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The plugin finds the interfaces in /sys.
+		cmd := exec.Command("unshare", "--mount", "sh", "-c", `mount -t sysfs sysfs /sys; "$1" uninstall --from "$2"`, "sh", self, dir)
+		cmd.Env = append(os.Environ(), "POD2_CNI_IS_THE_PLUGIN=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			out = append(out, err.Error()...)
+		}
+		return string(out)
+	}
+	const refusal = "pod2-cni: pods of this node use the plugin: delete or move them first: "
+	many := map[string]string{}
+	for _, digit := range "0123456789a" {
+		many["pod2000000000f"+string(digit)] = ""
+	}
+	for _, tt := range []struct {
+		aliases map[string]string
+		want    string
+	}{
+		{map[string]string{"pod247a35d2cb39": "default.blue 8f31 net1 5b0c web-0", "pod2ffffffffff0": "", "pod2-other": "", "pod2gw": ""},
+			refusal + "interface pod247a35d2cb39 (default.blue 8f31 net1 5b0c web-0), interface pod2ffffffffff0\nexit status 1"},
+		{many, refusal + "interface pod2000000000f" + strings.Join(strings.Split("0123456789", ""), ", interface pod2000000000f") + ", and more\nexit status 1"},
+	} {
+		if got := uninstall(tt.aliases); got != tt.want {
+			t.Errorf("got  %s\nwant %s", got, tt.want)
+		}
+		if got := files(t, dir); got != "-rwxr-xr-x pod2-cni" {
+			t.Errorf("got\n%s", got)
 		}
 	}
-	// The plugin finds the interfaces in /sys.
-	cmd := exec.Command("unshare", "--mount", "sh", "-c", `mount -t sysfs sysfs /sys; "$1" uninstall --from "$2" --socket "$3"`, "sh", self, dir, socketPath(t))
-	cmd.Env = append(os.Environ(), "POD2_CNI_IS_THE_PLUGIN=1")
-	out, err := cmd.CombinedOutput()
-	if got, want := strings.TrimSpace(string(out)), "pod2-cni: pods of this node use the plugin: delete or move them first: interface pod247a35d2cb39 (default.blue 8f31 net1 5b0c), interface pod2ffffffffff0"; err == nil || got != want {
-		t.Errorf("got  %s (%v)\nwant %s", got, err, want)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "pod2-cni")); err != nil {
-		t.Error(err)
+	if got := uninstall(map[string]string{"pod2-other": ""}); got != "" || files(t, dir) != "" {
+		t.Errorf("without pods: got %s\n%s", got, files(t, dir))
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,7 +50,6 @@ type agent struct {
 	mu    sync.Mutex
 	calls []string
 	err   error
-	all   []cni.Attachment
 	// addresses that the pod has.
 	address netip.Prefix
 }
@@ -93,10 +91,6 @@ func (g *agent) Del(_ context.Context, a cni.Attachment) error {
 func (g *agent) Status(context.Context) error { return g.call("Status") }
 func (g *agent) GC(_ context.Context, network string, valid []cni.ID) error {
 	return g.call("GC %s %v", network, valid)
-}
-
-func (g *agent) List(context.Context) ([]cni.Attachment, error) {
-	return slices.Clone(g.all), g.call("List")
 }
 
 func (g *agent) result(a cni.Attachment) cni.Result {

@@ -52,12 +52,6 @@ func (c Client) GC(ctx context.Context, network string, valid []ID) error {
 	return err
 }
 
-// List returns the attachments of this node, the first maxList of them.
-func (c Client) List(ctx context.Context) ([]Attachment, error) {
-	r, err := c.call(ctx, request{Command: list}, nil)
-	return r.Attachments, err
-}
-
 func (c Client) result(ctx context.Context, command string, a Attachment, netns *os.File) (Result, error) {
 	r, err := c.call(ctx, request{Command: command, Attachment: a}, netns)
 	if err == nil && r.Result == nil {

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,9 +73,6 @@ func (j *journal) Del(_ context.Context, a Attachment) error { return j.add("Del
 func (j *journal) Status(context.Context) error              { return j.add("Status", nil) }
 func (j *journal) GC(_ context.Context, network string, valid []ID) error {
 	return j.add(fmt.Sprintf("GC %s %v", network, valid), nil)
-}
-func (j *journal) List(context.Context) ([]Attachment, error) {
-	return slices.Repeat([]Attachment{web}, maxList+1), j.add("List", nil)
 }
 
 var (

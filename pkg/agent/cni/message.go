@@ -18,14 +18,13 @@ const MaxMessage = 64 << 10
 // DefaultSocket is the path of the agent's socket on a node.
 const DefaultSocket = "/run/pod2-agent/cni.sock"
 
-// The commands of a request. All but list are those of the CNI specification.
+// The commands of a request are those of the CNI specification.
 const (
 	add    = "ADD"
 	del    = "DEL"
 	check  = "CHECK"
 	status = "STATUS"
 	gc     = "GC"
-	list   = "LIST"
 )
 
 // The codes of an Error. Those below 100 and CodeInternal are codes of the CNI specification.
@@ -107,10 +106,9 @@ type request struct {
 }
 
 type response struct {
-	Version     int          `json:"version"`
-	Error       *Error       `json:"error,omitempty"`
-	Result      *Result      `json:"result,omitempty"`
-	Attachments []Attachment `json:"attachments,omitempty"`
+	Version int     `json:"version"`
+	Error   *Error  `json:"error,omitempty"`
+	Result  *Result `json:"result,omitempty"`
 }
 
 // needsNamespace says whether a request carries a descriptor.
@@ -153,7 +151,7 @@ func decodeResponse(line []byte) (response, error) {
 // validate checks the form of the fields that name things in the kernel.
 func (r request) validate() *Error {
 	switch r.Command {
-	case status, gc, list:
+	case status, gc:
 		for _, id := range r.Valid {
 			if err := id.validate(); err != nil {
 				return err

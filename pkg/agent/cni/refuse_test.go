@@ -50,6 +50,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"endless", strings.Repeat("a", 2*MaxMessage), nil, unreadable + `it exceeds 65536 bytes"}}`},
 		{"two requests", head + "}\n" + head + "}\n", []string{netnsPath}, unreadable + `something follows the first line"}}`},
 		{"unknown command", `{"version":1,"command":"VERSION"}` + "\n", nil, invalid + `pod2-agent does not know the command \"VERSION\""}}`},
+		{"a command that earlier plugins send", `{"version":1,"command":"LIST"}` + "\n", nil, invalid + `pod2-agent does not know the command \"LIST\""}}`},
 		{"no descriptor", head + "}\n", nil, invalid + `ADD has 0 descriptors: it needs one, the pod's network namespace"}}`},
 		{"two descriptors", head + "}\n", []string{netnsPath, netnsPath}, invalid + `ADD has 2 descriptors: it needs one, the pod's network namespace"}}`},
 		{"many descriptors", head + "}\n", []string{netnsPath, netnsPath, netnsPath, netnsPath, netnsPath, netnsPath, netnsPath}, unreadable + `it has too many descriptors"}}`},

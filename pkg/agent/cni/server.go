@@ -17,9 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxList is the limit of attachments in a response.
-const maxList = 64
-
 // Handler fulfils the requests. Its calls are concurrent, also for one attachment. The
 // context ends when the client hangs up; the descriptor is valid until the call returns. An error
 // that is not an *Error has CodeInternal.
@@ -35,8 +32,6 @@ type Handler interface {
 	Status(ctx context.Context) error
 	// GC removes the attachments to the network that are not in the list.
 	GC(ctx context.Context, network string, valid []ID) error
-	// List returns the attachments of this node.
-	List(ctx context.Context) ([]Attachment, error)
 }
 
 // Server answers requests.
@@ -212,9 +207,6 @@ func (s *Server) handle(ctx context.Context, r request, netns *os.File) response
 		err = s.Handler.Status(ctx)
 	case gc:
 		err = s.Handler.GC(ctx, r.Network, r.Valid)
-	case list:
-		answer.Attachments, err = s.Handler.List(ctx)
-		answer.Attachments = answer.Attachments[:min(maxList, len(answer.Attachments))]
 	}
 	if err == nil {
 		return answer

@@ -231,18 +231,3 @@ func (n *Node) GC(_ context.Context, network string, valid []cni.ID) error {
 	}
 	return errors.Join(errs...)
 }
-
-// List returns the attachments of this node. It names their pods by UID.
-func (n *Node) List(context.Context) ([]cni.Attachment, error) {
-	ports, err := veth.List()
-	if err != nil {
-		return nil, err
-	}
-	var list []cni.Attachment
-	for _, p := range ports {
-		if p.PodUID != "" {
-			list = append(list, cni.Attachment{ID: p.ID, Network: p.Network, Pod: cni.Pod{UID: p.PodUID}})
-		}
-	}
-	return list, nil
-}

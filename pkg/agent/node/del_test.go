@@ -159,17 +159,6 @@ func TestGC(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
-	t.Parallel()
-	n, pods := onBlue(t, "a", "b")
-	pods[0].attach()
-	var list []cni.Attachment
-	n.in(n.name, func() (err error) { list, err = n.node.List(t.Context()); return err })
-	if got, want := fmt.Sprint(list), fmt.Sprint([]cni.Attachment{{ID: pods[0].attachment().ID, Network: "default.blue", Pod: cni.Pod{UID: "u-a"}}}); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	n, pods := onBlue(t, "a")
