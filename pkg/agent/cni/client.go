@@ -73,27 +73,22 @@ func (c Client) call(ctx context.Context, r request, netns *os.File) (response, 
 	if len(line) > MaxMessage {
 		return response{}, Errorf(CodeInvalid, "the request to pod2-agent has %d bytes, and the limit is %d", len(line), MaxMessage)
 	}
-	answer, err := c.exchange(ctx, line, netns)
-	if err != nil {
-		return response{}, fmt.Errorf("%w on %s: %w", ErrAway, c.Socket, err)
-	}
-	got, err := decodeResponse(answer)
-	var told *Error
+	got, err := c.exchange(ctx, line, netns)
 	switch {
-	case errors.As(err, &told):
-		return response{}, told
 	case err != nil:
 		return response{}, fmt.Errorf("%w on %s: %w", ErrAway, c.Socket, err)
+	case got.Version != Version:
+		return response{}, Errorf(CodeIncompatible, "pod2-cni uses version %d of its protocol, and pod2-agent sent version %d: install the pod2-cni of the same release on this node", Version, got.Version)
 	case got.Error != nil:
 		return response{}, got.Error
 	}
 	return got, nil
 }
 
-func (c Client) exchange(ctx context.Context, line []byte, netns *os.File) ([]byte, error) {
+func (c Client) exchange(ctx context.Context, line []byte, netns *os.File) (response, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", c.Socket)
 	if err != nil {
-		return nil, err
+		return response{}, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
@@ -106,14 +101,13 @@ func (c Client) exchange(ctx context.Context, line []byte, netns *os.File) ([]by
 		_, err = conn.Write(line[n:])
 	}
 	// An agent that refuses early has answered, although it did not read all of the request.
-	answer, readErr := io.ReadAll(io.LimitReader(conn, MaxMessage+1))
+	var r response
+	readErr := json.NewDecoder(io.LimitReader(conn, MaxMessage)).Decode(&r)
 	switch {
-	case len(answer) > MaxMessage:
-		return nil, fmt.Errorf("its response exceeds %d bytes", MaxMessage)
-	case len(answer) > 0 && answer[len(answer)-1] == '\n':
-		return answer, nil
+	case readErr == nil:
+		return r, nil
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
+		return response{}, ctx.Err()
 	}
-	return nil, errors.Join(err, readErr, errors.New("it closed the connection without a response"))
+	return response{}, errors.Join(err, fmt.Errorf("it sent no response that pod2-cni can read: %w", readErr))
 }

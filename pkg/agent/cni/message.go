@@ -136,18 +136,6 @@ func decodeRequest(line []byte) (request, *Error) {
 	return r, r.validate()
 }
 
-// decodeResponse reads a response of this version.
-func decodeResponse(line []byte) (response, error) {
-	var r response
-	if err := json.Unmarshal(line, &r); err != nil {
-		return response{}, fmt.Errorf("read its response: %w", err)
-	}
-	if r.Version != Version {
-		return response{}, Errorf(CodeIncompatible, "pod2-cni uses version %d of its protocol, and pod2-agent sent version %d: install the pod2-cni of the same release on this node", Version, r.Version)
-	}
-	return r, nil
-}
-
 // validate checks the form of the fields that name things in the kernel.
 func (r request) validate() *Error {
 	switch r.Command {

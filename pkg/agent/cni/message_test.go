@@ -73,16 +73,14 @@ func TestVersion1(t *testing.T) {
 				}
 				want = requests[i]
 			} else {
-				got, err = decodeResponse([]byte(line))
-				want = responses[i-len(requests)]
+				var r response
+				err = json.Unmarshal([]byte(line), &r)
+				got, want = r, responses[i-len(requests)]
 			}
 			if string(encode(t, got)) != string(encode(t, want)) || err != nil {
 				t.Errorf("%s was read as %s (%v)", line, encode(t, got), err)
 			}
 		}
-	}
-	if _, err := decodeResponse([]byte(`{"version":2}`)); err == nil || err.Error() != "pod2-cni uses version 1 of its protocol, and pod2-agent sent version 2: install the pod2-cni of the same release on this node" {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -164,32 +164,48 @@ func TestSlowHandler(t *testing.T) {
 	}
 }
 
+// answering is the socket of a server that sends this to its first client.
+func answering(t *testing.T, answer string) (path string) {
+	t.Helper()
+	path = socket(t)
+	l, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _, _ = readLine(conn.(*net.UnixConn))
+		_, _ = conn.Write([]byte(answer))
+		_ = conn.Close()
+	}()
+	return path
+}
+
+// An agent of another version is not away: it has answered.
+func TestAgentOfAnotherVersion(t *testing.T) {
+	_, err := Client{answering(t, `{"version":2,"error":{"code":11,"message":"later"}}`+"\n")}.Add(t.Context(), web, nil)
+	var told *Error
+	const want = "pod2-cni uses version 1 of its protocol, and pod2-agent sent version 2: install the pod2-cni of the same release on this node"
+	if !errors.As(err, &told) || told.Code != CodeIncompatible || told.Message != want || errors.Is(err, ErrAway) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A server that is gone, hangs, or answers with something else is away.
 func TestAgentIsAway(t *testing.T) {
 	for _, tt := range []struct{ name, answer, want string }{
-		{"hangs up", "", "it closed the connection without a response"},
-		{"ends in the middle", `{"version":1`, "it closed the connection without a response"},
-		{"garbage", "hello\n", "read its response: invalid character"},
-		{"endless", strings.Repeat("a", 2*MaxMessage), "its response exceeds 65536 bytes"},
+		{"hangs up", "", "it sent no response that pod2-cni can read: EOF"},
+		{"ends in the middle", `{"version":1`, "it sent no response that pod2-cni can read: unexpected EOF"},
+		{"garbage", "hello\n", "it sent no response that pod2-cni can read: invalid character"},
+		{"endless", strings.Repeat(" ", 2*MaxMessage) + `{"version":1,"result":{}}` + "\n", "it sent no response that pod2-cni can read: EOF"},
 		{"no result", `{"version":1}` + "\n", "its response has no result"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			path := socket(t)
-			l, err := Listen(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			go func() {
-				conn, err := l.Accept()
-				if err != nil {
-					return
-				}
-				_, _, _ = readLine(conn.(*net.UnixConn))
-				_, _ = conn.Write([]byte(tt.answer))
-				_ = conn.Close()
-			}()
-			if _, err := (Client{path}).Add(t.Context(), web, nil); !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), tt.want) {
+			if _, err := (Client{answering(t, tt.answer)}).Add(t.Context(), web, nil); !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
