@@ -114,23 +114,14 @@ type response struct {
 // needsNamespace says whether a request carries a descriptor.
 func (r request) needsNamespace() bool { return r.Command == add || r.Command == check }
 
-// decodeRequest reads a request of this version.
+// decodeRequest reads a request of this version. Fields of another one may not fit, but its number comes first.
 func decodeRequest(line []byte) (request, *Error) {
-	var head struct {
-		Version *int `json:"version"`
-	}
-	if err := json.Unmarshal(line, &head); err != nil {
-		return request{}, Errorf(CodeInvalid, "pod2-agent cannot read the request of pod2-cni: %v", err)
-	}
-	if head.Version == nil || *head.Version != Version {
-		got := "no version"
-		if head.Version != nil {
-			got = fmt.Sprintf("version %d", *head.Version)
-		}
-		return request{}, Errorf(CodeIncompatible, "pod2-agent uses version %d of its protocol, and pod2-cni sent %s: install the pod2-cni of the same release on this node", Version, got)
-	}
 	var r request
-	if err := json.Unmarshal(line, &r); err != nil {
+	err := json.Unmarshal(line, &r)
+	if r.Version != Version && (r.Version != 0 || err == nil) {
+		return request{}, Errorf(CodeIncompatible, "pod2-agent uses version %d of its protocol, and pod2-cni sent version %d: install the pod2-cni of the same release on this node", Version, r.Version)
+	}
+	if err != nil {
 		return request{}, Errorf(CodeInvalid, "pod2-agent cannot read the request of pod2-cni: %v", err)
 	}
 	return r, r.validate()

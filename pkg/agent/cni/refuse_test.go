@@ -42,9 +42,11 @@ func TestRefusedRequests(t *testing.T) {
 		want       string
 	}{
 		{"garbage", "GET / HTTP/1.1\n", nil, unreadable + `invalid character 'G' looking for beginning of value"}}`},
-		{"a list", "[]\n", nil, unreadable + `json: cannot unmarshal array into Go value of type struct { Version *int \"json:\\\"version\\\"\" }"}}`},
-		{"no version", "{}\n", nil, incompatible + `pod2-agent uses version 1 of its protocol, and pod2-cni sent no version: install the pod2-cni of the same release on this node"}}`},
+		{"a list", "[]\n", nil, unreadable + `json: cannot unmarshal array into Go value of type cni.request"}}`},
+		{"no version", "{}\n", nil, incompatible + `pod2-agent uses version 1 of its protocol, and pod2-cni sent version 0: install the pod2-cni of the same release on this node"}}`},
 		{"another version, with other fields", `{"version":2,"command":{"name":"ADD"}}` + "\n", nil,
+			incompatible + `pod2-agent uses version 1 of its protocol, and pod2-cni sent version 2: install the pod2-cni of the same release on this node"}}`},
+		{"another version, with an address of nothing", `{"version":2,"command":"ADD","ips":["a"]}` + "\n", nil,
 			incompatible + `pod2-agent uses version 1 of its protocol, and pod2-cni sent version 2: install the pod2-cni of the same release on this node"}}`},
 		{"oversize", head + `,"mac":"` + strings.Repeat("a", MaxMessage) + `"}` + "\n", []string{netnsPath}, unreadable + `it exceeds 65536 bytes"}}`},
 		{"endless", strings.Repeat("a", 2*MaxMessage), nil, unreadable + `it exceeds 65536 bytes"}}`},
