@@ -146,31 +146,26 @@ func MakeVXLAN(name string, port uint16) (int, error) {
 		return 0, err
 	}
 	link := &netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: name, MTU: 65535 - 100}, FlowBased: true, Port: int(port), UDP6ZeroCSumRx: true}
-	err := netlink.LinkAdd(link)
-	if errors.Is(err, unix.EEXIST) {
-		old, findErr := netlink.LinkByName(name)
-		if findErr != nil {
-			return 0, fmt.Errorf("find the VXLAN device %s: %w", name, findErr)
-		}
-		is, ok := old.(*netlink.Vxlan)
-		if err = nil; !ok || !is.FlowBased || is.Port != link.Port || !is.UDP6ZeroCSumRx {
-			if err := netlink.LinkDel(old); err != nil {
-				return 0, fmt.Errorf("remove the interface %s, which is not the VXLAN device on UDP port %d: %w", name, port, err)
-			}
-			err = netlink.LinkAdd(link)
+	old, err := iface.ByName(name)
+	if err != nil {
+		return 0, err
+	}
+	is, ok := old.(*netlink.Vxlan)
+	fits := ok && is.FlowBased && is.Port == link.Port && is.UDP6ZeroCSumRx
+	if old != nil && !fits {
+		if err := netlink.LinkDel(old); err != nil {
+			return 0, fmt.Errorf("remove the interface %s, which is not the VXLAN device on UDP port %d: %w", name, port, err)
 		}
 	}
-	if err != nil {
-		return 0, fmt.Errorf("make the VXLAN device %s on UDP port %d: %w", name, port, err)
+	if !fits {
+		if err := netlink.LinkAdd(link); err != nil {
+			return 0, fmt.Errorf("make the VXLAN device %s on UDP port %d: %w", name, port, err)
+		}
 	}
-	made, err := netlink.LinkByName(name)
-	if err != nil {
-		return 0, fmt.Errorf("find the VXLAN device %s: %w", name, err)
-	}
-	if err := netlink.LinkSetUp(made); err != nil {
+	if err := netlink.LinkSetUp(link); err != nil { // it also sets the index, by the name
 		return 0, fmt.Errorf("set the VXLAN device %s up: %w", name, err)
 	}
-	return made.Attrs().Index, nil
+	return link.Index, nil
 }
 
 // portIsFree returns an error if another VXLAN device has the port, even one that is down: it could not be

@@ -146,21 +146,17 @@ func (p Pair) make(ns *os.File) (Port, error) {
 		}
 		return Port{}, fmt.Errorf("make the pair: %w", err)
 	}
-	outer, err := netlink.LinkByName(veth.Name)
-	if err != nil {
-		return Port{}, fmt.Errorf("read the node's end: %w", err)
-	}
-	if err := noAddress(outer); err != nil {
+	if err := noAddress(veth); err != nil {
 		return Port{}, err
 	}
 	if err := p.configure(ns); err != nil {
 		return Port{}, err
 	}
 	// The owner comes last: it says that the pair is complete.
-	if err := netlink.LinkSetAlias(outer, p.alias()); err != nil {
+	if err := netlink.LinkSetAlias(veth, p.alias()); err != nil {
 		return Port{}, fmt.Errorf("store the owner: %w", err)
 	}
-	return Port{Owner: p.Owner, Name: veth.Name, Index: outer.Attrs().Index}, nil
+	return Port{Owner: p.Owner, Name: veth.Name, Index: veth.Index}, nil
 }
 
 // addrGenModeNone is IN6_ADDR_GEN_MODE_NONE.
