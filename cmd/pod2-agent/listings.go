@@ -61,21 +61,6 @@ func (s *snapshot) summary(out io.Writer) error {
 			here++
 		}
 	}
-	local := "unknown: the VXLAN device encapsulates all packets"
-	if s.Local.IsValid() {
-		local = s.Local.String()
-	}
-	if s.Local.Is6() {
-		local += ", and the VXLAN device encapsulates all packets"
-	}
-	vxlan := fmt.Sprintf("%s, UDP port %d", s.link(s.VXLAN), s.UDPPort)
-	if s.VXLAN == 0 {
-		local, vxlan = "not set: the agent has not configured the programs yet", "not set"
-	}
-	gateway := "not set"
-	if s.Gateway != 0 {
-		gateway = s.link(s.Gateway)
-	}
 	reasons, total := map[string]uint64{}, uint64(0)
 	for d, count := range s.drops {
 		reasons[d.Reason] += count
@@ -93,14 +78,15 @@ func (s *snapshot) summary(out io.Writer) error {
 		dropped = append(dropped, fmt.Sprintf("%s %d", reason, reasons[reason]))
 	}
 	return columns(out, "", []string{
-		"Address of VXLAN packets:\t" + local,
-		"VXLAN device:\t" + vxlan,
-		"Gateway to the outside:\t" + gateway,
-		fmt.Sprintf("Networks:\t%d", len(s.Networks)),
+		row("Address of VXLAN packets:", s.Local),
+		row("UDP port of VXLAN packets:", s.UDPPort),
+		row("VXLAN device:", s.link(s.VXLAN)),
+		row("Gateway to the outside:", s.link(s.Gateway)),
+		row("Networks:", len(s.Networks)),
 		fmt.Sprintf("Ports:\t%d open, %d closed", len(s.Ports), closed),
 		fmt.Sprintf("Places:\t%d on this node, %d on other nodes", here, len(s.Places)-here),
-		fmt.Sprintf("Nodes:\t%d", len(s.Wires)),
-		"Dropped packets:\t" + strings.Join(dropped, ", "),
+		row("Nodes:", len(s.Wires)),
+		row("Dropped packets:", strings.Join(dropped, ", ")),
 	}, "")
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -153,13 +154,7 @@ func (s *snapshot) is(index uint32, pod string) bool {
 
 // indexes of the ports in the table and of the interfaces of pods, in order.
 func (s *snapshot) indexes() []uint32 {
-	var all []uint32
-	for index := range s.Ports {
-		all = append(all, index)
-	}
-	for index := range s.pairs {
-		all = append(all, index)
-	}
+	all := slices.AppendSeq(slices.Collect(maps.Keys(s.Ports)), maps.Keys(s.pairs))
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -173,9 +168,9 @@ func (s *snapshot) exit(to netip.Addr) tables.Exit {
 	return exit
 }
 
-// link is the name of an interface.
+// link is the name of an interface; "" if there is none.
 func (s *snapshot) link(index uint32) string {
-	if name := s.links[index]; name != "" {
+	if name := s.links[index]; name != "" || index == 0 {
 		return name
 	}
 	return fmt.Sprintf("%d (deleted)", index)

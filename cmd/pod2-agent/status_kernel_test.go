@@ -107,8 +107,9 @@ func TestStatusReadsTheKernel(t *testing.T) {
 		}
 	}
 	want := fmt.Sprintf(`Address of VXLAN packets: 10.9.0.1
-VXLAN device: pod2vxlan, UDP port 4789
-Gateway to the outside: not set
+UDP port of VXLAN packets: 4789
+VXLAN device: pod2vxlan
+Gateway to the outside: -
 Networks: 1
 Ports: 1 open, 0 closed
 Places: 1 on this node, 1 on other nodes

@@ -41,7 +41,7 @@ func exampleNode() *snapshot {
 				Networks: map[int32]tables.Network{70001: {MTU: 1450, Gateway: ip(1), Bits: 24, Egress: true}, 70002: {MTU: 1450}},
 			},
 			Config: tables.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: 3, UDPPort: 4789, Gateway: 9},
-			Wires:  map[netip.Addr]tables.Wire{node: {Interface: 2}, netip.MustParseAddr("10.9.0.10"): {Interface: 2}, netip.MustParseAddr("fd09::2"): {Interface: 99}},
+			Wires:  map[netip.Addr]tables.Wire{node: {Interface: 2}, netip.MustParseAddr("10.9.0.10"): {Interface: 2}, netip.MustParseAddr("fd09::2"): {Interface: 99}, netip.MustParseAddr("fd09::3"): {}},
 		},
 		drops: map[bpf.Drop]uint64{{VNI: 70001, Interface: 7, Reason: "unknown"}: 12, {VNI: 70001, Interface: 10, Reason: "ip"}: 2, {Interface: 99, Reason: "stranger"}: 2,
 			{VNI: 70001, Interface: 10, Reason: "unknown"}: 1},
@@ -63,34 +63,37 @@ func TestListings(t *testing.T) {
 		want  string
 	}{
 		{"", exampleNode(), `
-Address of VXLAN packets:   10.9.0.1
-VXLAN device:               pod2vxlan, UDP port 4789
-Gateway to the outside:     pod2gw
-Networks:                   2
-Ports:                      4 open, 1 closed
-Places:                     3 on this node, 2 on other nodes
-Nodes:                      3
-Dropped packets:            21, unknown 13, node 3, stranger 3, ip 2
+Address of VXLAN packets:    10.9.0.1
+UDP port of VXLAN packets:   4789
+VXLAN device:                pod2vxlan
+Gateway to the outside:      pod2gw
+Networks:                    2
+Ports:                       4 open, 1 closed
+Places:                      3 on this node, 2 on other nodes
+Nodes:                       4
+Dropped packets:             21, unknown 13, node 3, stranger 3, ip 2
 `},
 		{"", old, `
-Address of VXLAN packets:   fd09::1, and the VXLAN device encapsulates all packets
-VXLAN device:               pod2vxlan, UDP port 4789
-Gateway to the outside:     pod2gw
-Networks:                   2
-Ports:                      4 open, 1 closed
-Places:                     3 on this node, 2 on other nodes
-Nodes:                      3
-Dropped packets:            0
+Address of VXLAN packets:    fd09::1
+UDP port of VXLAN packets:   4789
+VXLAN device:                pod2vxlan
+Gateway to the outside:      pod2gw
+Networks:                    2
+Ports:                       4 open, 1 closed
+Places:                      3 on this node, 2 on other nodes
+Nodes:                       4
+Dropped packets:             0
 `},
 		{"", &snapshot{}, `
-Address of VXLAN packets:   not set: the agent has not configured the programs yet
-VXLAN device:               not set
-Gateway to the outside:     not set
-Networks:                   0
-Ports:                      0 open, 0 closed
-Places:                     0 on this node, 0 on other nodes
-Nodes:                      0
-Dropped packets:            0
+Address of VXLAN packets:    -
+UDP port of VXLAN packets:   0
+VXLAN device:                -
+Gateway to the outside:      -
+Networks:                    0
+Ports:                       0 open, 0 closed
+Places:                      0 on this node, 0 on other nodes
+Nodes:                       0
+Dropped packets:             0
 `},
 		{"ports", exampleNode(), `
 INTERFACE      INDEX   VNI     NETWORK         ADDRESS       MAC                 TRANSIT        POD                 POD UID   IN POD   STATE
@@ -118,6 +121,7 @@ NODE        INTERFACE      PLACES
 10.9.0.2    eth0           2
 10.9.0.10   eth0           0
 fd09::2     99 (deleted)   0
+fd09::3     -              0
 `},
 		{"drops", exampleNode(), `
 PACKETS   REASON     VNI     INTERFACE      POD                 MEANING
