@@ -136,7 +136,7 @@ func (s *snapshot) listNetworks(out io.Writer) error {
 				places++
 			}
 		}
-		if n.Egress {
+		if n.Egress == 1 {
 			egress = "NAT"
 		}
 		lines = append(lines, row(vni, s.networks[vni], n.MTU, n.Gateway, dataplane.GatewayMAC(vni), egress, places))
@@ -148,7 +148,7 @@ func (s *snapshot) listNetworks(out io.Writer) error {
 func (s *snapshot) listNodes(out io.Writer) error {
 	places := map[netip.Addr]int{}
 	for _, p := range s.Places {
-		places[p.Node]++
+		places[p.Node.Addr()]++
 	}
 	var lines []string
 	for _, node := range slices.SortedFunc(maps.Keys(s.Wires), netip.Addr.Compare) {

@@ -140,7 +140,7 @@ func (s *snapshot) is(index uint32, pod string) bool {
 		return pod != ""
 	}
 	if port, open := s.Ports[index]; open {
-		if ip, err := netip.ParseAddr(pod); err == nil && ip.Unmap() == port.IP {
+		if ip, err := netip.ParseAddr(pod); err == nil && ip.Unmap() == port.IP.Addr() {
 			return true
 		}
 	}

@@ -59,11 +59,21 @@ func statusNode(t *testing.T) (dir string, port veth.Port) {
 	must(t, err)
 	node, other := netip.MustParseAddr("10.9.0.2"), dataplane.MAC{0x0a, 0x58, 192, 168, 0, 3}
 	must(t, p.AttachPort(port.Index))
-	must(t, errors.Join(p.SetConfig(tables.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: uint32(vxlan), UDPPort: 4789}),
-		p.SetNode(node, tables.Wire{Interface: uint32(vxlan)}), p.SetNetwork(70001, tables.Network{MTU: 1450, Gateway: netip.MustParseAddr("192.168.0.1")}),
-		p.SetPort(uint32(port.Index), tables.Port{VNI: 70001, MAC: pair.MAC, IP: pair.Address.Addr()}),
-		p.SetPlace(tables.PlaceKey{VNI: 70001, MAC: pair.MAC}, tables.Place{IP: pair.Address.Addr(), Interface: uint32(port.Index)}),
-		p.SetPlace(tables.PlaceKey{VNI: 70001, MAC: other}, tables.Place{IP: netip.MustParseAddr("192.168.0.3"), Node: node}), veth.Up(port), veth.Ready(port, pod)))
+	must(t, p.SetConfig(tables.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: uint32(vxlan), UDPPort: 4789}))
+	ip, index := tables.AddressOf(pair.Address.Addr()), uint32(port.Index)
+	at := func(mac dataplane.MAC) tables.Key {
+		return tables.Key{Map: tables.PlaceMap, Place: tables.PlaceKey{VNI: 70001, MAC: mac}}
+	}
+	for _, c := range []tables.Change{
+		{Key: tables.Key{Map: tables.NodeMap, Address: node}, Value: tables.Wire{Interface: uint32(vxlan)}},
+		{Key: tables.Key{Map: tables.NetworkMap, VNI: 70001}, Value: tables.NetworkOf(&dataplane.Network{VNI: 70001, MTU: 1450, CIDR: pair.Address.Masked(), Gateway: netip.MustParseAddr("192.168.0.1")})},
+		{Key: tables.Key{Map: tables.PortMap, Port: index}, Value: tables.Port{VNI: 70001, MAC: pair.MAC, IP: ip}},
+		{Key: at(pair.MAC), Value: tables.Place{IP: ip, Interface: index}},
+		{Key: at(other), Value: tables.Place{IP: tables.AddressOf(netip.MustParseAddr("192.168.0.3")), Node: tables.AddressOf(node)}},
+	} {
+		must(t, p.Write(c))
+	}
+	must(t, errors.Join(veth.Up(port), veth.Ready(port, pod)))
 	must(t, netns.Set(podNS))
 	must(t, sendRaw())
 	must(t, netns.Set(nodeNS))
@@ -163,7 +173,7 @@ func TestStatusWhileTheAgentIsStopped(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	p, err := bpf.Load(dir)
 	must(t, err)
-	must(t, p.SetNode(netip.MustParseAddr("10.9.0.2"), tables.Wire{Interface: 1}))
+	must(t, p.Write(tables.Change{Key: tables.Key{Map: tables.NodeMap, Address: netip.MustParseAddr("10.9.0.2")}, Value: tables.Wire{Interface: 1}}))
 	p.Close()
 	var out strings.Builder
 	must(t, status(&out, dir, "nodes"))

@@ -26,9 +26,10 @@ func placed(vni int32, last byte) tables.PlaceKey {
 // exampleNode has pod web-1 on two Networks with one CIDR, a pod whose port is closed, one that is
 // gone, and one without a stored name.
 func exampleNode() *snapshot {
-	ip, node := func(last byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 168, 0, last}) }, netip.MustParseAddr("10.9.0.2")
+	ip := func(last byte) tables.Address { return tables.AddressOf(netip.AddrFrom4([4]byte{192, 168, 0, last})) }
+	node := netip.MustParseAddr("10.9.0.2")
 	port := func(vni int32, last byte) tables.Port {
-		return tables.Port{VNI: vni, MAC: placed(vni, last).MAC, IP: ip(last), Transit: netip.AddrFrom4([4]byte{100, 64, byte(vni), last})}
+		return tables.Port{VNI: vni, MAC: placed(vni, last).MAC, IP: ip(last), Transit: tables.AddressOf(netip.AddrFrom4([4]byte{100, 64, byte(vni), last}))}
 	}
 	unnamed := pair(10, "pod2dddd", "default.blue", "db-0")
 	unnamed.PodName = ""
@@ -37,8 +38,8 @@ func exampleNode() *snapshot {
 			Tables: tables.Tables{
 				Ports: map[tables.PortKey]tables.Port{7: port(70001, 2), 8: port(70002, 2), 10: port(70001, 5), 12: port(70001, 6)},
 				Places: map[tables.PlaceKey]tables.Place{placed(70001, 2): {IP: ip(2), Interface: 7}, placed(70001, 5): {IP: ip(5), Interface: 10},
-					placed(70001, 10): {IP: ip(10), Node: node}, placed(70001, 9): {IP: ip(9), Node: node}, placed(70002, 2): {IP: ip(2), Interface: 8}},
-				Networks: map[int32]tables.Network{70001: {MTU: 1450, Gateway: ip(1), Bits: 24, Egress: true}, 70002: {MTU: 1450}},
+					placed(70001, 10): {IP: ip(10), Node: tables.AddressOf(node)}, placed(70001, 9): {IP: ip(9), Node: tables.AddressOf(node)}, placed(70002, 2): {IP: ip(2), Interface: 8}},
+				Networks: map[int32]tables.Network{70001: {MTU: 1450, Gateway: ip(1), Bits: 120, Egress: 1}, 70002: {MTU: 1450}},
 			},
 			Config: tables.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: 3, UDPPort: 4789, Gateway: 9},
 			Wires:  map[netip.Addr]tables.Wire{node: {Interface: 2}, netip.MustParseAddr("10.9.0.10"): {Interface: 2}, netip.MustParseAddr("fd09::2"): {Interface: 99}, netip.MustParseAddr("fd09::3"): {}},

@@ -180,14 +180,14 @@ func TestUnknownPortIsClosed(t *testing.T) {
 	a, b := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[0].pod("b", blue, "192.168.0.3")
 	a.listen()
 	b.listen()
-	must(t, a.p.Delete(tables.Key{Map: tables.PortMap, Port: a.port}))
+	must(t, a.p.Write(tables.Change{Key: tables.Key{Map: tables.PortMap, Port: a.port}}))
 	if got := a.asks(b.ip, "?"); got != "" || a.dropped("stranger") == 0 {
 		t.Errorf("%q answers; drops: %s", got, a.drops())
 	}
 	if got := b.asks(a.ip, "?"); got != "" {
 		t.Errorf("to it: %q answers", got)
 	}
-	must(t, a.p.SetPort(a.port, tables.Port{VNI: blue.vni, MAC: a.mac, IP: a.ip}))
+	must(t, setPort(a.p, a.port, tables.Port{VNI: blue.vni, MAC: a.mac, IP: tables.AddressOf(a.ip)}))
 	if got := a.asks(b.ip, "?"); got != "b" {
 		t.Errorf("%q answers; drops: %s", got, a.drops())
 	}
@@ -198,7 +198,7 @@ func TestReusedIndexInheritsNothing(t *testing.T) {
 	l := newLab(t, false)
 	a, b := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[0].pod("b", blue, "192.168.0.3")
 	c := l.nodes[0].pod("c", green, "192.168.0.4")
-	must(t, b.p.SetPlace(tables.PlaceKey{VNI: blue.vni, MAC: b.mac}, tables.Place{IP: b.ip, Interface: c.port})) // b is gone, c has its index
+	must(t, setPlace(b.p, tables.PlaceKey{VNI: blue.vni, MAC: b.mac}, tables.Place{IP: tables.AddressOf(b.ip), Interface: c.port})) // b is gone, c has its index
 	before := a.dropped("unknown")
 	must(t, send(a.ns, "net1", frame(b.mac, a.mac, unix.ETH_P_IP, udp4(a.ip, b.ip)...)))
 	if got := a.dropped("unknown") - before; got != 1 {

@@ -178,7 +178,7 @@ func (n *node) setUp() (err error) {
 		return err
 	}
 	for _, other := range n.nodes {
-		if err := n.p.SetNode(other.address(), tables.Wire{Interface: n.eth, Direct: true}); err != nil {
+		if err := setNode(n.p, other.address(), tables.Wire{Interface: n.eth, Direct: 1}); err != nil {
 			return err
 		}
 	}
@@ -186,6 +186,26 @@ func (n *node) setUp() (err error) {
 		return err
 	}
 	return n.p.AttachWire(int(n.eth))
+}
+
+func setPort(p *Programs, index tables.PortKey, port tables.Port) error {
+	return p.Write(tables.Change{Key: tables.Key{Map: tables.PortMap, Port: index}, Value: port})
+}
+
+func setPlace(p *Programs, key tables.PlaceKey, place tables.Place) error {
+	return p.Write(tables.Change{Key: tables.Key{Map: tables.PlaceMap, Place: key}, Value: place})
+}
+
+func setNetwork(p *Programs, n dataplane.Network) error {
+	return p.Write(tables.Change{Key: tables.Key{Map: tables.NetworkMap, VNI: n.VNI}, Value: tables.NetworkOf(&n)})
+}
+
+func setNode(p *Programs, address netip.Addr, wire tables.Wire) error {
+	return p.Write(tables.Change{Key: tables.Key{Map: tables.NodeMap, Address: address}, Value: wire})
+}
+
+func setTransit(p *Programs, address netip.Addr, index tables.PortKey) error {
+	return p.Write(tables.Change{Key: tables.Key{Map: tables.TransitMap, Address: address}, Value: index})
 }
 
 func (n *node) address() netip.Addr {
@@ -232,14 +252,14 @@ func (n *node) pod(name string, network testNetwork, ip string) *pod {
 		}
 		return up("net1")
 	}))
-	must(n, n.p.SetPort(p.port, tables.Port{VNI: network.vni, MAC: p.mac, IP: p.ip}))
+	must(n, setPort(n.p, p.port, tables.Port{VNI: network.vni, MAC: p.mac, IP: tables.AddressOf(p.ip)}))
 	for _, other := range n.nodes {
-		must(n, other.p.SetNetwork(network.vni, tables.Network{MTU: n.mtu(), Gateway: network.gateway}))
-		place := tables.Place{IP: p.ip, Node: n.address()}
+		must(n, setNetwork(other.p, dataplane.Network{VNI: network.vni, CIDR: network.cidr, Gateway: network.gateway, MTU: n.mtu()}))
+		place := tables.Place{IP: tables.AddressOf(p.ip), Node: tables.AddressOf(n.address())}
 		if other == n {
-			place.Node, place.Interface = netip.Addr{}, p.port
+			place.Node, place.Interface = tables.Address{}, p.port
 		}
-		must(n, other.p.SetPlace(tables.PlaceKey{VNI: network.vni, MAC: p.mac}, place))
+		must(n, setPlace(other.p, tables.PlaceKey{VNI: network.vni, MAC: p.mac}, place))
 	}
 	n.pods = append(n.pods, p)
 	return p

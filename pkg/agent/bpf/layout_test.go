@@ -13,6 +13,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+
+	"github.com/pod2/pod2/pkg/agent/tables"
 )
 
 // The structures of Go and of the programs have the same fields at the same offsets.
@@ -21,8 +23,8 @@ func TestLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, of := range map[string]any{"port": portValue{}, "place_key": placeKey{}, "place": placeValue{}, "network": networkValue{},
-		"node": nodeValue{}, "config": configValue{}, "drop_key": dropKey{}} {
+	for name, of := range map[string]any{"port": tables.Port{}, "place_key": tables.PlaceKey{}, "place": tables.Place{}, "network": tables.Network{},
+		"node": tables.Wire{}, "config": configValue{}, "drop_key": dropKey{}} {
 		var c *btf.Struct
 		if err := s.Types.TypeByName(name, &c); err != nil {
 			t.Fatal(err)
@@ -48,8 +50,8 @@ func TestSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string][2]any{"ports": {uint32(0), portValue{}}, "places": {placeKey{}, placeValue{}}, "networks": {uint32(0), networkValue{}},
-		"nodes": {[16]byte{}, nodeValue{}}, "transits": {[16]byte{}, uint32(0)}, "config": {uint32(0), configValue{}}, "drops": {dropKey{}, uint64(0)}} {
+	for name, want := range map[string][2]any{"ports": {tables.PortKey(0), tables.Port{}}, "places": {tables.PlaceKey{}, tables.Place{}}, "networks": {int32(0), tables.Network{}},
+		"nodes": {tables.Address{}, tables.Wire{}}, "transits": {tables.Address{}, tables.PortKey(0)}, "config": {uint32(0), configValue{}}, "drops": {dropKey{}, uint64(0)}} {
 		m := s.Maps[name]
 		if m == nil {
 			t.Fatalf("no map %s", name)

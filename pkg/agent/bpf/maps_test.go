@@ -12,29 +12,31 @@ import (
 	"github.com/pod2/pod2/pkg/agent/tables"
 )
 
+func address(s string) tables.Address { return tables.AddressOf(addr(s)) }
+
 // Entries are read as they were set, also by the next process: the maps are pinned.
 func TestMapsOutliveTheProcess(t *testing.T) {
 	dir := bpffs(t)
 	p, err := Load(dir)
 	must(t, err)
-	port := tables.Port{VNI: 70001, MAC: dataplane.MAC{0x0a, 0x58, 1, 2, 3, 4}, IP: netip.MustParseAddr("1.2.3.4"), Transit: netip.MustParseAddr("100.64.0.7")}
-	port6 := tables.Port{VNI: 70001, MAC: dataplane.MAC{0x0a, 0x58, 9}, IP: netip.MustParseAddr("fd00::2"), Transit: netip.MustParseAddr("fd64::9")}
+	port := tables.Port{VNI: 70001, MAC: dataplane.MAC{0x0a, 0x58, 1, 2, 3, 4}, IP: address("1.2.3.4"), Transit: address("100.64.0.7")}
+	port6 := tables.Port{VNI: 70001, MAC: dataplane.MAC{0x0a, 0x58, 9}, IP: address("fd00::2"), Transit: address("fd64::9")}
 	key := tables.PlaceKey{VNI: 70001, MAC: port.MAC}
-	place := tables.Place{IP: port.IP, Node: netip.MustParseAddr("fd00::2")}
-	network := tables.Network{MTU: 1450, Gateway: netip.MustParseAddr("1.2.3.1"), Bits: 24, Egress: true}
-	network6 := tables.Network{MTU: 1450, Gateway: netip.MustParseAddr("fd00::1"), Bits: 64}
-	must(t, p.SetPort(7, port))
-	must(t, p.SetPort(9, port6))
-	must(t, p.SetPlace(key, place))
-	must(t, p.SetNetwork(70001, network))
-	must(t, p.SetNetwork(70006, network6))
-	must(t, p.SetTransit(port.Transit, 7))
-	must(t, p.SetTransit(port6.Transit, 9))
-	must(t, p.SetTransit(netip.MustParseAddr("100.64.0.8"), 8))
-	must(t, p.Delete(tables.Key{Map: tables.TransitMap, Address: netip.MustParseAddr("100.64.0.8")}))
-	must(t, p.SetPort(8, port))
-	must(t, p.Delete(tables.Key{Map: tables.PortMap, Port: 8}))
-	must(t, p.Delete(tables.Key{Map: tables.PortMap, Port: 8})) // gone already
+	place := tables.Place{IP: port.IP, Node: address("fd00::2")}
+	network := dataplane.Network{VNI: 70001, MTU: 1450, Gateway: addr("1.2.3.1"), CIDR: netip.MustParsePrefix("1.2.3.0/24"), Egress: true}
+	network6 := dataplane.Network{VNI: 70006, MTU: 1450, Gateway: addr("fd00::1"), CIDR: netip.MustParsePrefix("fd00::/64")}
+	must(t, setPort(p, 7, port))
+	must(t, setPort(p, 9, port6))
+	must(t, setPlace(p, key, place))
+	must(t, setNetwork(p, network))
+	must(t, setNetwork(p, network6))
+	must(t, setTransit(p, port.Transit.Addr(), 7))
+	must(t, setTransit(p, port6.Transit.Addr(), 9))
+	must(t, setTransit(p, addr("100.64.0.8"), 8))
+	must(t, p.Write(tables.Change{Key: tables.Key{Map: tables.TransitMap, Address: addr("100.64.0.8")}}))
+	must(t, setPort(p, 8, port))
+	must(t, p.Write(tables.Change{Key: tables.Key{Map: tables.PortMap, Port: 8}}))
+	must(t, p.Write(tables.Change{Key: tables.Key{Map: tables.PortMap, Port: 8}})) // gone already
 	p.Close()
 
 	p, err = Load(dir)
@@ -52,12 +54,12 @@ func TestMapsOutliveTheProcess(t *testing.T) {
 	}
 	networks, err := p.Networks()
 	must(t, err)
-	if want := map[int32]tables.Network{70001: network, 70006: network6}; !reflect.DeepEqual(networks, want) {
+	if want := map[int32]tables.Network{70001: tables.NetworkOf(&network), 70006: tables.NetworkOf(&network6)}; !reflect.DeepEqual(networks, want) {
 		t.Errorf("networks %v, want %v", networks, want)
 	}
 	transits, err := p.Transits()
 	must(t, err)
-	if want := map[netip.Addr]tables.PortKey{port.Transit: 7, port6.Transit: 9}; !reflect.DeepEqual(transits, want) {
+	if want := map[netip.Addr]tables.PortKey{port.Transit.Addr(): 7, port6.Transit.Addr(): 9}; !reflect.DeepEqual(transits, want) {
 		t.Errorf("transits %v, want %v", transits, want)
 	}
 }
@@ -67,7 +69,7 @@ func manyPlaces(count int) map[tables.PlaceKey]tables.Place {
 	for i := range uint32(count) {
 		var ip [4]byte
 		binary.BigEndian.PutUint32(ip[:], 10<<24|i)
-		all[tables.PlaceKey{VNI: 70001, MAC: dataplane.MAC{0x0a, 0x58, ip[0], ip[1], ip[2], ip[3]}}] = tables.Place{IP: netip.AddrFrom4(ip), Node: netip.AddrFrom4([4]byte{10, 9, 0, 2})}
+		all[tables.PlaceKey{VNI: 70001, MAC: dataplane.MAC{0x0a, 0x58, ip[0], ip[1], ip[2], ip[3]}}] = tables.Place{IP: tables.AddressOf(netip.AddrFrom4(ip)), Node: address("10.9.0.2")}
 	}
 	return all
 }
@@ -99,7 +101,7 @@ func BenchmarkPlaces(b *testing.B) {
 	b.Run("setOne", func(b *testing.B) {
 		for key, place := range all {
 			for b.Loop() {
-				must(b, p.SetPlace(key, place))
+				must(b, setPlace(p, key, place))
 			}
 			break
 		}

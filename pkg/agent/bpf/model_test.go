@@ -15,7 +15,7 @@ import (
 type world struct {
 	port    tables.Port
 	vni     int32
-	network tables.Network
+	network dataplane.Network
 	places  map[tables.PlaceKey]tables.Place
 	ports   map[uint32]tables.Port // of the places
 	node    netip.Addr             // the local one, and the only other one
@@ -42,7 +42,7 @@ func (w world) decide(frame []byte, gsoSize int) (verdict string, answer []byte)
 		if content[0]>>4 != 4 {
 			return "protocol", nil
 		}
-		if netip.AddrFrom4([4]byte(content[12:])) != w.port.IP {
+		if netip.AddrFrom4([4]byte(content[12:])) != w.port.IP.Addr() {
 			return "ip", nil
 		}
 	case 0x86dd:
@@ -71,7 +71,7 @@ func (w world) decide(frame []byte, gsoSize int) (verdict string, answer []byte)
 	case !known:
 		return "unknown", nil
 	case place.Interface == 0:
-		if place.Node == w.other {
+		if place.Node.Addr() == w.other {
 			return "send", nil
 		}
 		return "unknown", nil
@@ -88,7 +88,7 @@ func (w world) owner(ip netip.Addr) (mac dataplane.MAC, router, ok bool) {
 		return dataplane.GatewayMAC(w.vni), true, true
 	}
 	for key, place := range w.places {
-		if key.VNI == w.vni && (place.IP == ip || linkLocal(key.MAC) == ip) {
+		if key.VNI == w.vni && (place.IP.Addr() == ip || linkLocal(key.MAC) == ip) {
 			return key.MAC, false, true
 		}
 	}
@@ -107,7 +107,7 @@ func (w world) decideARP(content []byte) (string, []byte) {
 		return "truncated", nil
 	}
 	mac, sender, target := dataplane.MAC(content[8:14]), netip.AddrFrom4([4]byte(content[14:])), netip.AddrFrom4([4]byte(content[24:]))
-	if mac != w.port.MAC || sender != w.port.IP && (sender != netip.IPv4Unspecified() || !w.port.IP.Is4()) {
+	if mac != w.port.MAC || sender != w.port.IP.Addr() && (sender != netip.IPv4Unspecified() || !w.port.IP.Addr().Is4()) {
 		return "arp", nil
 	}
 	if binary.BigEndian.Uint16(content[6:]) != 1 {
@@ -138,7 +138,7 @@ func (w world) decideIPv6(to dataplane.MAC, content, whole []byte) (string, []by
 		return "protocol", nil
 	}
 	source := netip.AddrFrom16([16]byte(content[8:])) // a mapped address stays one here
-	own := source == netip.AddrFrom16(w.port.IP.As16()) || source == linkLocal(w.port.MAC)
+	own := source == netip.AddrFrom16(w.port.IP) || source == linkLocal(w.port.MAC)
 	unspecified, group := source == netip.IPv6Unspecified(), to[0]&1 == 1
 	next, rest := content[6], content[40:]
 	first, whole0 := true, true // the start of a message; a whole message

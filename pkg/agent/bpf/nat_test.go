@@ -55,11 +55,11 @@ func packets(from, to, near netip.Addr) (all [][]byte) {
 // leaving are frames for the gateway.
 func (w world) leaving() (all [][]byte) {
 	etherType, outside := uint16(unix.ETH_P_IP), []netip.Addr{addr("203.0.113.9"), addr("198.51.100.1")}
-	if w.port.IP.Is6() {
+	if w.port.IP.Addr().Is6() {
 		etherType, outside = unix.ETH_P_IPV6, []netip.Addr{addr("2001:db8::9"), addr("2001:db8::10"), linkLocal(dataplane.GatewayMAC(w.vni)), addr("fe80::9")}
 	}
 	for _, to := range append(outside, outside[0], w.network.Gateway, ending(w.network.Gateway, 77)) {
-		for _, packet := range packets(w.port.IP, to, w.port.IP) {
+		for _, packet := range packets(w.port.IP.Addr(), to, w.port.IP.Addr()) {
 			all = append(all, frame(dataplane.GatewayMAC(w.vni), w.port.MAC, etherType, packet...))
 		}
 	}
@@ -94,7 +94,7 @@ func TestGatewayDecidesAsTheModel(t *testing.T) {
 		r := &runner{TB: t, p: p}
 		var frames [][]byte
 		etherType, outside := uint16(unix.ETH_P_IP), addr("203.0.113.9")
-		if w.port.IP.Is6() {
+		if w.port.IP.Addr().Is6() {
 			etherType, outside = unix.ETH_P_IPV6, addr("2001:db8::9")
 		}
 		for last := range byte(8) {

@@ -160,12 +160,12 @@ func (w world) leave(whole []byte) (string, []byte) {
 		return "answer", out
 	}
 	switch {
-	case from != w.port.IP, to.Is6() && linkLocalPrefix.Contains(to), netip.PrefixFrom(w.network.Gateway, w.network.Bits).Contains(to):
+	case from != w.port.IP.Addr(), to.Is6() && linkLocalPrefix.Contains(to), netip.PrefixFrom(w.network.Gateway, w.network.CIDR.Bits()).Contains(to):
 		return "unknown", nil
 	case !w.network.Egress:
 		return "egress", nil
 	}
-	reason, out := p.translate(whole, true, w.port.IP, w.port.Transit)
+	reason, out := p.translate(whole, true, from, w.port.Transit.Addr())
 	if reason != "" {
 		return reason, nil
 	}
@@ -184,13 +184,13 @@ func (w world) enter(whole []byte) (string, []byte) {
 	_, destination, size := p.offsets(14)
 	to, _ := netip.AddrFromSlice(whole[destination : destination+size])
 	port := w.ports[w.transits[to]]
-	if !to.IsValid() || port.Transit != to || port.VNI != w.vni {
+	if !to.IsValid() || port.Transit.Addr() != to || port.VNI != w.vni {
 		return "unknown", nil
 	}
 	if !w.network.Egress {
 		return "egress", nil
 	}
-	reason, out := p.translate(whole, false, to, port.IP)
+	reason, out := p.translate(whole, false, to, port.IP.Addr())
 	if reason != "" {
 		return reason, nil
 	}

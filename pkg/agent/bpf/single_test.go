@@ -33,35 +33,32 @@ func mac(s string) dataplane.MAC {
 // newWorld has the pod behind loopback, another one on this node, a stale place, one on another
 // node, and one on a node that is not known.
 func newWorld(v6 bool) world {
-	ip := func(last string) netip.Addr {
-		if v6 {
-			return addr("fd12::" + last)
-		}
-		return addr("192.168.0." + last)
+	cidr := netip.MustParsePrefix("192.168.0.0/24")
+	if v6 {
+		cidr = netip.MustParsePrefix("fd12::/64")
 	}
+	ip := func(last byte) tables.Address { return tables.AddressOf(ending(cidr.Addr(), last)) }
 	at := func(last byte) dataplane.MAC {
-		b := ip("0").As16()
+		b := cidr.Addr().As16()
 		return dataplane.MAC{0x0a, 0x58, b[12], b[13], b[14], last}
 	}
 	transit := func(last byte) netip.Addr { return ending(transitOf(v6), last) }
-	w := world{vni: 70001, node: addr("203.0.113.1"), other: addr("203.0.113.2"), network: tables.Network{MTU: 1450, Gateway: ip("1"), Bits: 24, Egress: true},
-		port: tables.Port{VNI: 70001, MAC: at(2), IP: ip("2"), Transit: transit(2)}, gateway: 8}
-	if v6 {
-		w.network.Bits = 64
-	}
+	w := world{vni: 70001, node: addr("203.0.113.1"), other: addr("203.0.113.2"), network: dataplane.Network{MTU: 1450, Gateway: ip(1).Addr(), CIDR: cidr, Egress: true},
+		port: tables.Port{VNI: 70001, MAC: at(2), IP: ip(2), Transit: tables.AddressOf(transit(2))}, gateway: 8}
 	w.ports = map[uint32]tables.Port{
-		22: {VNI: 70001, MAC: at(3), IP: ip("3"), Transit: transit(3)},
-		23: {VNI: 70002, MAC: at(4), IP: ip("4"), Transit: transit(4)}, // of another Network, which is not here
+		22: {VNI: 70001, MAC: at(3), IP: ip(3), Transit: tables.AddressOf(transit(3))},
+		23: {VNI: 70002, MAC: at(4), IP: ip(4), Transit: tables.AddressOf(transit(4))}, // of another Network, which is not here
 	}
 	w.ports[loopback] = w.port
 	w.transits = map[netip.Addr]uint32{transit(2): loopback, transit(3): 22, transit(4): 23, transit(5): 22, transit(6): 99} // the last two are stale
+	node := tables.AddressOf(w.other)
 	w.places = map[tables.PlaceKey]tables.Place{
-		{VNI: 70001, MAC: at(2)}: {IP: ip("2"), Interface: loopback},
-		{VNI: 70001, MAC: at(3)}: {IP: ip("3"), Interface: 22},
-		{VNI: 70001, MAC: at(4)}: {IP: ip("4"), Interface: 23},
-		{VNI: 70001, MAC: at(5)}: {IP: ip("5"), Node: w.other},
-		{VNI: 70001, MAC: at(6)}: {IP: ip("6"), Node: addr("10.9.0.66")},
-		{VNI: 70002, MAC: at(7)}: {IP: ip("7"), Node: w.other},
+		{VNI: 70001, MAC: at(2)}: {IP: ip(2), Interface: loopback},
+		{VNI: 70001, MAC: at(3)}: {IP: ip(3), Interface: 22},
+		{VNI: 70001, MAC: at(4)}: {IP: ip(4), Interface: 23},
+		{VNI: 70001, MAC: at(5)}: {IP: ip(5), Node: node},
+		{VNI: 70001, MAC: at(6)}: {IP: ip(6), Node: tables.AddressOf(addr("10.9.0.66"))},
+		{VNI: 70002, MAC: at(7)}: {IP: ip(7), Node: node},
 	}
 	return w
 }
@@ -69,16 +66,17 @@ func newWorld(v6 bool) world {
 func (w world) write(t testing.TB, p *Programs) {
 	t.Helper()
 	must(t, p.SetConfig(tables.Config{Local: w.node, VXLAN: 9, UDPPort: 4789, Gateway: w.gateway}))
-	must(t, p.SetNode(w.other, tables.Wire{Interface: loopback}))
-	must(t, p.SetNetwork(w.vni, w.network))
+	must(t, setNode(p, w.other, tables.Wire{Interface: loopback}))
+	w.network.VNI = w.vni
+	must(t, setNetwork(p, w.network))
 	for index, port := range w.ports {
-		must(t, p.SetPort(index, port))
+		must(t, setPort(p, index, port))
 	}
 	for key, place := range w.places {
-		must(t, p.SetPlace(key, place))
+		must(t, setPlace(p, key, place))
 	}
 	for address, index := range w.transits {
-		must(t, p.SetTransit(address, index))
+		must(t, setTransit(p, address, index))
 	}
 }
 
@@ -176,27 +174,29 @@ func (w world) frames() (all [][]byte) {
 	everybody := mac("ff:ff:ff:ff:ff:ff")
 	tcp := make([]byte, 60)
 	tcp[12] = 8 << 4 // 32 bytes, as with timestamps
+	from := w.port.IP.Addr()
 	for key, place := range w.places {
+		ip := place.IP.Addr()
 		for _, to := range []dataplane.MAC{key.MAC, dataplane.GatewayMAC(w.vni), everybody, {9}} {
-			if !place.IP.Is4() {
-				solicitation := append([]byte{135, 0, 0, 0, 0, 0, 0, 0}, place.IP.AsSlice()...)
+			if !ip.Is4() {
+				solicitation := append([]byte{135, 0, 0, 0, 0, 0, 0, 0}, ip.AsSlice()...)
 				gateway := append([]byte{135, 0, 0, 0, 0, 0, 0, 0}, linkLocal(dataplane.GatewayMAC(w.vni)).AsSlice()...)
-				all = append(all, frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 17, make([]byte, 32)...)...),
-					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 6, tcp...)...),
-					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 44, append([]byte{6, 0, 0, 1, 0, 0, 0, 9}, tcp...)...)...),
-					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, w.network.Gateway, 58, append([]byte{135, 0, 0, 0, 0, 0, 0, 0}, w.network.Gateway.AsSlice()...)...)...),
-					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 58, append(solicitation, 1, 1, 2, 3, 4, 5, 6, 7)...)...),
-					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(addr("::"), place.IP, 58, solicitation...)...),
-					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(linkLocal(w.port.MAC), place.IP, 58, gateway...)...),
-					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 44, append([]byte{58, 0, 0, 1, 0, 0, 0, 9}, solicitation...)...)...),
-					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 60, append([]byte{58, 0, 1, 4, 0, 0, 0, 0}, solicitation...)...)...))
+				all = append(all, frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(from, ip, 17, make([]byte, 32)...)...),
+					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(from, ip, 6, tcp...)...),
+					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(from, ip, 44, append([]byte{6, 0, 0, 1, 0, 0, 0, 9}, tcp...)...)...),
+					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(from, w.network.Gateway, 58, append([]byte{135, 0, 0, 0, 0, 0, 0, 0}, w.network.Gateway.AsSlice()...)...)...),
+					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(from, ip, 58, append(solicitation, 1, 1, 2, 3, 4, 5, 6, 7)...)...),
+					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(addr("::"), ip, 58, solicitation...)...),
+					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(linkLocal(w.port.MAC), ip, 58, gateway...)...),
+					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(from, ip, 44, append([]byte{58, 0, 0, 1, 0, 0, 0, 9}, solicitation...)...)...),
+					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(from, ip, 60, append([]byte{58, 0, 1, 4, 0, 0, 0, 0}, solicitation...)...)...))
 				continue
 			}
-			packet := append(udp4(w.port.IP, place.IP)[:20], tcp...)
+			packet := append(udp4(from, ip)[:20], tcp...)
 			packet[9] = unix.IPPROTO_TCP
-			all = append(all, frame(to, w.port.MAC, unix.ETH_P_IP, udp4(w.port.IP, place.IP)...), frame(to, w.port.MAC, unix.ETH_P_IP, packet...),
-				frame(to, w.port.MAC, unix.ETH_P_IP, append(udp4(w.port.IP, place.IP), make([]byte, 1440)...)...),
-				frame(to, w.port.MAC, unix.ETH_P_ARP, arp(1, w.port.MAC, w.port.IP, place.IP)...),
+			all = append(all, frame(to, w.port.MAC, unix.ETH_P_IP, udp4(from, ip)...), frame(to, w.port.MAC, unix.ETH_P_IP, packet...),
+				frame(to, w.port.MAC, unix.ETH_P_IP, append(udp4(from, ip), make([]byte, 1440)...)...),
+				frame(to, w.port.MAC, unix.ETH_P_ARP, arp(1, w.port.MAC, from, ip)...),
 				frame(to, w.port.MAC, unix.ETH_P_ARP, arp(1, w.port.MAC, addr("0.0.0.0"), w.network.Gateway)...))
 		}
 	}

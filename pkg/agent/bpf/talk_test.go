@@ -178,7 +178,7 @@ func TestDeviceSends(t *testing.T) {
 		change func(n, to *node) error
 	}{
 		{"no address", func(n, _ *node) error { return n.p.SetConfig(tables.Config{VXLAN: n.vxlan, UDPPort: 4789}) }},
-		{"no interface", func(n, to *node) error { return n.p.SetNode(to.ip, tables.Wire{}) }},
+		{"no interface", func(n, to *node) error { return setNode(n.p, to.ip, tables.Wire{}) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLab(t, false)

@@ -126,7 +126,7 @@ func TestToWireDecidesAsTheModel(t *testing.T) {
 	must(t, err)
 	defer p.Close()
 	w.write(t, p)
-	must(t, p.SetNode(node6, tables.Wire{}))
+	must(t, setNode(p, node6, tables.Wire{}))
 	var other uint32
 	ns := newNamespace(t)
 	must(t, in(ns, func() (err error) {

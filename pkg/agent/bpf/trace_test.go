@@ -35,7 +35,7 @@ func view(t testing.TB, dir string) tables.View {
 // fate of a packet: the pod asks for its neighbour, and sends it to the answer. Without an answer
 // it sends it to the gateway if the trace says so.
 func (r *runner) fate(w world, to netip.Addr, trace string) string {
-	source, etherType := w.port.IP, uint16(unix.ETH_P_IPV6)
+	source, etherType := w.port.IP.Addr(), uint16(unix.ETH_P_IPV6)
 	if source.Is4() && to.Is6() {
 		source = linkLocal(w.port.MAC)
 	}
@@ -78,20 +78,20 @@ func TestTraceIsWhatProgramsDo(t *testing.T) {
 				func(*world) {},
 				func(w *world) { w.network.Egress = false },
 				func(w *world) { w.gateway = 0 },
-				func(w *world) { p := w.ports[loopback]; p.Transit = netip.Addr{}; w.ports[loopback] = p },
+				func(w *world) { p := w.ports[loopback]; p.Transit = tables.Address{}; w.ports[loopback] = p },
 				func(w *world) { w.network.Gateway = netip.Addr{} },
 				func(w *world) { w.network.Gateway = addr("fd12::1:0:0") }, // its last four bytes are zero
 				func(w *world) { w.other = addr("fd09::2") },
 				func(w *world) { w.node = netip.Addr{} },
 				func(w *world) { delete(w.ports, loopback) },
-				func(w *world) { w.network = tables.Network{}; w.vni++ },
+				func(w *world) { w.network = dataplane.Network{CIDR: w.network.CIDR}; w.vni++ },
 			} {
 				w := newWorld(v6)
 				was := w.other
 				change(&w)
 				for key, place := range w.places {
-					if place.Node == was {
-						place.Node = w.other
+					if place.Node == tables.AddressOf(was) {
+						place.Node = tables.AddressOf(w.other)
 						w.places[key] = place
 					}
 				}
@@ -101,7 +101,7 @@ func TestTraceIsWhatProgramsDo(t *testing.T) {
 				w.write(t, p)
 				r, v := &runner{TB: t, p: p}, view(t, dir)
 				for _, to := range destinations(w) {
-					if to == w.port.IP {
+					if to == w.port.IP.Addr() {
 						continue // such a packet does not reach the programs
 					}
 					lines := v.Trace(loopback, to)
@@ -147,7 +147,7 @@ func destinations(w world) []netip.Addr {
 	all := []netip.Addr{addr("203.0.113.9"), addr("2001:db8::9"), addr("fe80::9"), addr("224.0.0.9"), addr("ff02::9"), addr("255.255.255.255"),
 		addr("192.168.0.1"), addr("fd12::1"), addr("192.168.0.3"), addr("fd12::3"), addr("2001:db8::3"), addr("2001:db8::c0a8:3"), linkLocal(dataplane.GatewayMAC(70001))}
 	for key, place := range w.places {
-		all = append(all, place.IP, linkLocal(key.MAC))
+		all = append(all, place.IP.Addr(), linkLocal(key.MAC))
 	}
 	if w.network.Gateway.IsValid() {
 		all = append(all, w.network.Gateway)
@@ -176,7 +176,7 @@ func TestOpenOnlyReads(t *testing.T) {
 	m, err := Open(dir)
 	must(t, err)
 	defer m.Close()
-	if err := m.maps["nodes"].Put(as16(addr("10.9.0.1")), nodeValue{Interface: 1}); !errors.Is(err, unix.EPERM) {
+	if err := m.maps["nodes"].Put(tables.AddressOf(addr("10.9.0.1")), tables.Wire{Interface: 1}); !errors.Is(err, unix.EPERM) {
 		t.Error(err)
 	}
 }
@@ -193,10 +193,10 @@ func TestNodesAndConfig(t *testing.T) {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}
 	}
-	must(t, p.SetNode(addr("10.9.0.2"), tables.Wire{Interface: 2, Direct: true}))
-	must(t, p.SetNode(addr("fd09::2"), tables.Wire{Interface: 3}))
+	must(t, setNode(p, addr("10.9.0.2"), tables.Wire{Interface: 2, Direct: 1}))
+	must(t, setNode(p, addr("fd09::2"), tables.Wire{Interface: 3}))
 	nodes, err := p.Nodes()
-	if must(t, err); len(nodes) != 2 || nodes[addr("10.9.0.2")] != (tables.Wire{Interface: 2, Direct: true}) || nodes[addr("fd09::2")] != (tables.Wire{Interface: 3}) {
+	if must(t, err); len(nodes) != 2 || nodes[addr("10.9.0.2")] != (tables.Wire{Interface: 2, Direct: 1}) || nodes[addr("fd09::2")] != (tables.Wire{Interface: 3}) {
 		t.Error(nodes)
 	}
 }

@@ -28,7 +28,7 @@ func (p *labPod) transit() netip.Addr {
 	defer maps.Close()
 	ports, err := maps.Ports()
 	must(p, err)
-	return ports[uint32(p.link().Attrs().Index)].Transit
+	return ports[uint32(p.link().Attrs().Index)].Transit.Addr()
 }
 
 func removeTable() error {

@@ -192,35 +192,25 @@ func (n *Node) writeAll(changes []tables.Change) (done int, err error) {
 }
 
 func (n *Node) writeOne(c tables.Change) error {
-	p := n.programs
-	switch v := c.Value.(type) {
-	case tables.Port:
-		return p.SetPort(c.Port, v)
-	case tables.Place:
-		return p.SetPlace(c.Place, v)
-	case tables.Network:
-		return p.SetNetwork(c.VNI, v)
-	case tables.PortKey:
-		return p.SetTransit(c.Address, v)
-	case struct{}:
-		return n.writeNode(c.Address)
-	}
 	if c.Map == tables.NodeMap {
+		if c.Value != nil {
+			return n.writeNode(c.Key)
+		}
 		delete(n.wires, c.Address)
 	}
-	return p.Delete(c.Key)
+	return n.programs.Write(c)
 }
 
 // writeNode attaches the programs to the interface that leads to a node before the entry is set.
-func (n *Node) writeNode(address netip.Addr) error {
-	wire, err := wireTo(address, map[int]string{})
+func (n *Node) writeNode(k tables.Key) error {
+	wire, err := wireTo(k.Address, map[int]string{})
 	if err != nil {
 		return err
 	}
 	// Without the programs the VXLAN device serves the node. The next full Sync tries again, and reports it.
 	_ = n.attachWire(wire)
-	n.wires[address] = wire
-	return n.programs.SetNode(address, wire)
+	n.wires[k.Address] = wire
+	return n.programs.Write(tables.Change{Key: k, Value: wire})
 }
 
 // State returns the Networks on this node, and the ports whose pods need a route after their Network has grown.

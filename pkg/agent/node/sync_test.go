@@ -43,14 +43,19 @@ func repair(t *testing.T, f family) {
 	}
 	port, place := tables.Key{Map: tables.PortMap, Port: mine}, tables.Key{Map: tables.PlaceMap, Place: other}
 	network, node := tables.Key{Map: tables.NetworkMap, VNI: blueVNI}, tables.Key{Map: tables.NodeMap, Address: l.nodes[1].address}
+	transit := tables.Key{Map: tables.TransitMap, Address: blue[0].transit()}
+	set := func(k tables.Key, value any) func() error {
+		return func() error { return maps.Write(tables.Change{Key: k, Value: value}) }
+	}
 	remove := func(keys ...tables.Key) func() error {
 		return func() (err error) {
 			for _, k := range keys {
-				err = errors.Join(err, maps.Delete(k))
+				err = errors.Join(err, maps.Write(tables.Change{Key: k}))
 			}
 			return err
 		}
 	}
+	elsewhere := tables.AddressOf(addr("10.9.0.99"))
 	for _, tt := range []struct {
 		name    string
 		harm    func() error
@@ -69,22 +74,18 @@ func repair(t *testing.T, f family) {
 		{"the VXLAN device", device(VXLANName, netlink.LinkDel), 0},
 		{"the VXLAN device down", device(VXLANName, netlink.LinkSetDown), 0},
 		{"a port", remove(port), 1},
-		{"a port of another", func() error {
-			return maps.SetPort(mine, tables.Port{VNI: greenVNI, MAC: blue[0].mac, IP: blue[0].ip})
-		}, 1},
-		{"a port too many", func() error { return maps.SetPort(9999, tables.Port{VNI: blueVNI}) }, 1},
+		{"a port of another", set(port, tables.Port{VNI: greenVNI, MAC: blue[0].mac, IP: tables.AddressOf(blue[0].ip)}), 1},
+		{"a port too many", set(tables.Key{Map: tables.PortMap, Port: 9999}, tables.Port{VNI: blueVNI}), 1},
 		{"a place", remove(place), 1},
-		{"a place elsewhere", func() error { return maps.SetPlace(other, tables.Place{IP: blue[1].ip, Node: addr("10.9.0.99")}) }, 1},
-		{"a place too many", func() error {
-			return maps.SetPlace(tables.PlaceKey{VNI: blueVNI, MAC: dataplane.MAC{0x0a, 0x58, 9}}, tables.Place{Node: addr("10.9.0.99")})
-		}, 1},
+		{"a place elsewhere", set(place, tables.Place{IP: tables.AddressOf(blue[1].ip), Node: elsewhere}), 1},
+		{"a place too many", set(tables.Key{Map: tables.PlaceMap, Place: tables.PlaceKey{VNI: blueVNI, MAC: dataplane.MAC{0x0a, 0x58, 9}}}, tables.Place{Node: elsewhere}), 1},
 		{"a Network", remove(network), 1},
-		{"MTU of a Network", func() error { return maps.SetNetwork(blueVNI, tables.Network{MTU: 60}) }, 1},
-		{"a transit address", remove(tables.Key{Map: tables.TransitMap, Address: blue[0].transit()}), 1},
-		{"a transit address of another", func() error { return maps.SetTransit(blue[0].transit(), 9999) }, 1},
+		{"MTU of a Network", set(network, tables.Network{MTU: 60}), 1},
+		{"a transit address", remove(transit), 1},
+		{"a transit address of another", set(transit, tables.PortKey(9999)), 1},
 		{"a node", remove(node), 1},
-		{"a node's interface", func() error { return maps.SetNode(l.nodes[1].address, tables.Wire{Interface: 9999}) }, 1},
-		{"a node too many", func() error { return maps.SetNode(addr("10.9.0.100"), tables.Wire{}) }, 1},
+		{"a node's interface", set(node, tables.Wire{Interface: 9999}), 1},
+		{"a node too many", set(tables.Key{Map: tables.NodeMap, Address: addr("10.9.0.100")}, tables.Wire{}), 1},
 		{"all at once", remove(port, place, network, node), 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

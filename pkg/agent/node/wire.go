@@ -53,5 +53,9 @@ func wireTo(address netip.Addr, kinds map[int]string) (tables.Wire, error) {
 	if kinds[index] != "ether" {
 		return tables.Wire{}, nil
 	}
-	return tables.Wire{Interface: uint32(index), Direct: routes[0].Gw == nil && routes[0].Via == nil}, nil
+	wire := tables.Wire{Interface: uint32(index)}
+	if routes[0].Gw == nil && routes[0].Via == nil {
+		wire.Direct = 1
+	}
+	return wire, nil
 }

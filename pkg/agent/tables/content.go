@@ -22,7 +22,7 @@ func (d *Desired) mark(n *network, p *dataplane.Pod) {
 
 func (d *Desired) markPlace(n *network, mac dataplane.MAC) {
 	if n.open {
-		d.dirty = append(d.dirty, Key{Map: PlaceMap, Place: PlaceKey{n.spec.VNI, mac}})
+		d.dirty = append(d.dirty, Key{Map: PlaceMap, Place: PlaceKey{VNI: n.spec.VNI, MAC: mac}})
 	}
 }
 
@@ -74,7 +74,7 @@ func (d *Desired) content(k Key) any {
 		}
 	case NetworkMap:
 		if n := d.served(k.VNI); n != nil {
-			return Network{MTU: n.spec.MTU, Gateway: n.spec.Gateway, Bits: n.spec.CIDR.Bits(), Egress: n.spec.Egress}
+			return NetworkOf(&n.spec)
 		}
 	case PortMap:
 		if port, open := d.port(k.Port); open {
@@ -82,7 +82,7 @@ func (d *Desired) content(k Key) any {
 		}
 	case TransitMap:
 		user := d.transitUser(k.Address)
-		if port, open := d.port(user); open && port.Transit == k.Address {
+		if port, open := d.port(user); open && port.Transit == AddressOf(k.Address) {
 			return user
 		}
 	case PlaceMap:
@@ -93,10 +93,10 @@ func (d *Desired) content(k Key) any {
 		if p := n.byMAC[k.Place.MAC]; p != nil {
 			a, _ := n.of(p)
 			if newest := d.newest(n.port(p)); newest != 0 {
-				return Place{IP: a.IP, Interface: newest}
+				return Place{IP: AddressOf(a.IP), Interface: newest}
 			}
 		} else if list := d.remote(n, k.Place.MAC); len(list) > 0 {
-			return Place{IP: list[0].Address, Node: list[0].Host}
+			return Place{IP: AddressOf(list[0].Address), Node: AddressOf(list[0].Host)}
 		}
 	}
 	return nil
@@ -110,7 +110,8 @@ func (d *Desired) port(index PortKey) (Port, bool) {
 		return Port{}, false
 	}
 	a, _ := n.of(pod)
-	return Port{VNI: n.spec.VNI, MAC: a.MAC, IP: a.IP, Transit: d.transit(index, a.IP.Is6())}, n.open && n.byMAC[a.MAC] == pod
+	port := Port{VNI: n.spec.VNI, MAC: a.MAC, IP: AddressOf(a.IP), Transit: AddressOf(d.transit(index, a.IP.Is6()))}
+	return port, n.open && n.byMAC[a.MAC] == pod
 }
 
 // served is the Network with that VNI, nil if none is on this node.
@@ -163,7 +164,7 @@ func (d *Desired) Problems() []string {
 		}
 	}
 	for index, p := range d.ports {
-		if is, open := d.port(index); open && !is.Transit.IsValid() && d.transits.cidr.IsValid() {
+		if is, open := d.port(index); open && is.Transit == (Address{}) && d.transits.cidr.IsValid() {
 			problems = append(problems, fmt.Sprintf(problemPort, index, p.Namespace, p.Network))
 		}
 	}

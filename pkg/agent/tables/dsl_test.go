@@ -246,7 +246,7 @@ func astray(t Tables) []string {
 		if place.Interface != 0 && (!exists || port.VNI != k.VNI || port.MAC != k.MAC) {
 			problems = append(problems, fmt.Sprintf("place %v %s leads to port %s", k, place, port))
 		}
-		if (place.Interface == 0) != place.Node.IsValid() {
+		if (place.Interface == 0) == (place.Node == Address{}) {
 			problems = append(problems, fmt.Sprintf("place %v %s leads to two places or to none", k, place))
 		}
 	}

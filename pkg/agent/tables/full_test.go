@@ -55,7 +55,7 @@ func Full(s State) (Tables, []string) {
 		if !here {
 			continue
 		}
-		t.Networks[n.VNI] = Network{MTU: n.MTU, Gateway: n.Gateway, Bits: n.CIDR.Bits(), Egress: n.Egress}
+		t.Networks[n.VNI] = NetworkOf(&n)
 		byIP, byMAC, addresses := map[netip.Addr]string{}, map[dataplane.MAC]string{}, map[dataplane.MAC][]netip.Addr{}
 		for _, m := range members {
 			holder, what := byIP[m.IP], "address "+m.IP.String()
@@ -67,24 +67,24 @@ func Full(s State) (Tables, []string) {
 				continue
 			}
 			byIP[m.IP], byMAC[m.MAC], addresses[m.MAC] = m.pod.Name, m.pod.Name, []netip.Addr{m.IP}
-			place := Place{IP: m.IP}
+			place := Place{IP: AddressOf(m.IP)}
 			for _, p := range s.Ports {
 				if p.Pod == m.pod.UID && p.Namespace == n.Namespace && p.Network == n.Name {
 					place.Interface = max(place.Interface, p.Interface)
 				}
 			}
 			if place.Interface != 0 {
-				port := Port{VNI: n.VNI, MAC: m.MAC, IP: m.IP, Transit: s.Transits[place.Interface]}
+				port := Port{VNI: n.VNI, MAC: m.MAC, IP: AddressOf(m.IP), Transit: AddressOf(s.Transits[place.Interface])}
 				if m.IP.Is6() {
-					port.Transit = netip.MustParseAddr(fmt.Sprintf("fd64:706f:6432::%x:%x", place.Interface>>16, place.Interface&0xffff))
+					port.Transit = AddressOf(netip.MustParseAddr(fmt.Sprintf("fd64:706f:6432::%x:%x", place.Interface>>16, place.Interface&0xffff)))
 				}
 				t.Ports[place.Interface] = port
-				if port.Transit.IsValid() {
-					t.Transits[port.Transit] = place.Interface
+				if port.Transit != (Address{}) {
+					t.Transits[port.Transit.Addr()] = place.Interface
 				} else if s.Range4.IsValid() {
 					problems = append(problems, fmt.Sprintf(problemPort, place.Interface, n.Namespace, n.Name))
 				}
-				t.Places[PlaceKey{n.VNI, m.MAC}] = place
+				t.Places[PlaceKey{VNI: n.VNI, MAC: m.MAC}] = place
 			}
 		}
 		entries := map[netip.Addr]dataplane.Slice{} // the slice that counts, by address
@@ -106,7 +106,7 @@ func Full(s State) (Tables, []string) {
 		for _, address := range slices.SortedFunc(maps.Keys(hosts), netip.Addr.Compare) {
 			mac := dataplane.MACOf(address)
 			if addresses[mac] = append(addresses[mac], address); len(addresses[mac]) == 1 {
-				t.Places[PlaceKey{n.VNI, mac}] = Place{IP: address, Node: hosts[address]}
+				t.Places[PlaceKey{VNI: n.VNI, MAC: mac}] = Place{IP: AddressOf(address), Node: AddressOf(hosts[address])}
 			}
 		}
 		for mac, list := range addresses {

@@ -47,12 +47,12 @@ func (d *Desired) Port(index PortKey) (dataplane.Port, bool) {
 	}
 	n := d.networks[name{p.Namespace, p.Network}]
 	a, _ := n.of(pod)
-	return dataplane.Port{Interface: index, VNI: is.VNI, Pod: pod.Namespace + "/" + pod.Name, IP: is.IP, MAC: is.MAC, Route: n.spec.Route(a)}, true
+	return dataplane.Port{Interface: index, VNI: is.VNI, Pod: pod.Namespace + "/" + pod.Name, IP: is.IP.Addr(), MAC: is.MAC, Route: n.spec.Route(a)}, true
 }
 
 // Transit returns the transit address of the port, zero if it has none, and whether an earlier port may have had it.
 func (d *Desired) Transit(index PortKey) (address netip.Addr, reused bool) {
-	address = d.is.Ports[index].Transit
+	address = d.is.Ports[index].Transit.Addr()
 	return address, address.Is4() && address != last(d.transits.cidr.Masked().Addr(), index)
 }
 

@@ -1,5 +1,5 @@
 // Package tables has the contents of the maps that the tc programs of package bpf read. Each type
-// is the key or the value of one map.
+// is the key or the value of one map, in the layout of bpf/src/layout.h.
 //
 //	ports     interface index of this node -> the addresses that it may send from, and its transit address
 //	places    VNI and MAC address          -> a port of this node, or another node
@@ -18,50 +18,93 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
+// Address is an address as the programs compare it: IPv4 is mapped, none is zero.
+type Address [16]byte
+
+// AddressOf is zero if the address is not valid.
+func AddressOf(a netip.Addr) Address {
+	if !a.IsValid() {
+		return Address{}
+	}
+	return a.As16()
+}
+
+// Addr is not valid if the address is zero.
+func (a Address) Addr() netip.Addr {
+	if a == (Address{}) {
+		return netip.Addr{}
+	}
+	return netip.AddrFrom16(a).Unmap()
+}
+
+func (a Address) String() string { return a.Addr().String() }
+
 // PortKey is the index of the host's end of the veth of a pod.
 type PortKey = uint32
 
 // Port has the addresses that an interface may send from.
 type Port struct {
-	VNI int32
-	MAC dataplane.MAC
-	IP  netip.Addr
+	VNI  int32
+	MAC  dataplane.MAC
+	Zero uint16 // as in PlaceKey
+	IP   Address
 	// Transit is the address that the node sees instead of IP. It is zero if none was free: then packets of the port
 	// do not leave the Network.
-	Transit netip.Addr
+	Transit Address
 }
 
 // PlaceKey is the destination of a packet.
 type PlaceKey struct {
 	VNI int32
 	MAC dataplane.MAC
+	// Zero fills the structure, because the kernel compares all bytes of a key.
+	Zero uint16
 }
 
 // Place is where the owner of a MAC address is: behind the port Interface of this node or, if
 // that is 0, on the node with the address Node. The programs answer ARP and neighbour
 // solicitations for IP.
 type Place struct {
-	IP        netip.Addr
 	Interface uint32
-	Node      netip.Addr
+	Node, IP  Address
 }
 
 // Network of which this node has a pod.
 type Network struct {
-	MTU int
-	// Gateway is zero if the Network has none. Bits is the length of its prefix.
-	Gateway netip.Addr
-	Bits    int
-	// Egress: packets may leave through the gateway.
-	Egress bool
+	MTU int32
+	// Gateway is zero if the Network has none. Bits is the length of its prefix, of the 128 bits of an Address.
+	Bits    int32
+	Gateway Address
+	// MAC is the gateway's.
+	MAC dataplane.MAC
+	// Egress is 1 if packets may leave through the gateway.
+	Egress uint16
+}
+
+// NetworkOf is the entry of a Network.
+func NetworkOf(n *dataplane.Network) Network {
+	entry := Network{MTU: int32(n.MTU), Bits: int32(n.CIDR.Bits()), Gateway: AddressOf(n.Gateway), MAC: dataplane.GatewayMAC(n.VNI)}
+	if n.Gateway.Is4() {
+		entry.Bits += 96 // those that map it
+	}
+	if n.Egress {
+		entry.Egress = 1
+	}
+	return entry
+}
+
+// prefix is that of the gateway.
+func (n Network) prefix() netip.Prefix {
+	gateway := n.Gateway.Addr()
+	return netip.PrefixFrom(gateway, int(n.Bits)-128+gateway.BitLen())
 }
 
 // Wire is an interface that leads to another node. Package node finds it in the routes of this node.
 type Wire struct {
 	// Interface is 0 if the node has no route, or a route by an interface without Ethernet headers.
 	Interface uint32
-	// Direct: the node is on the link. Otherwise the kernel looks up the next hop of each packet.
-	Direct bool
+	// Direct is 1 if the node is on the link. Otherwise the kernel looks up the next hop of each packet.
+	Direct uint32
 }
 
 // Tables are the contents of all maps. Networks are by VNI.
@@ -112,18 +155,21 @@ type Key struct {
 	Address netip.Addr
 }
 
-// String is the key without its map, such as "1001 0a:58:c0:a8:00:03".
-func (k Key) String() string {
+// Raw is the key as its map has it.
+func (k Key) Raw() any {
 	switch k.Map {
 	case PortMap:
-		return fmt.Sprint(k.Port)
+		return k.Port
 	case PlaceMap:
-		return fmt.Sprintf("%d %s", k.Place.VNI, k.Place.MAC)
+		return k.Place
 	case NetworkMap:
-		return fmt.Sprint(k.VNI)
+		return k.VNI
 	}
-	return k.Address.String()
+	return AddressOf(k.Address)
 }
+
+// String is the key without its map, such as "1001 0a:58:c0:a8:00:03".
+func (k Key) String() string { return fmt.Sprint(k.Raw()) }
 
 // Change sets or deletes one entry of a map.
 type Change struct {
@@ -148,11 +194,13 @@ func (c Change) String() string {
 
 func (p Port) String() string {
 	s := fmt.Sprintf("%d %s %s", p.VNI, p.MAC, p.IP)
-	if p.Transit.IsValid() {
+	if p.Transit != (Address{}) {
 		s += fmt.Sprintf(" transit %s", p.Transit)
 	}
 	return s
 }
+
+func (k PlaceKey) String() string { return fmt.Sprintf("%d %s", k.VNI, k.MAC) }
 
 func (p Place) String() string {
 	if p.Interface != 0 {
@@ -163,10 +211,10 @@ func (p Place) String() string {
 
 func (n Network) String() string {
 	s := fmt.Sprintf("mtu %d", n.MTU)
-	if n.Gateway.IsValid() {
-		s += fmt.Sprintf(" gateway %s/%d", n.Gateway, n.Bits)
+	if n.Gateway != (Address{}) {
+		s += fmt.Sprintf(" gateway %s", n.prefix())
 	}
-	if n.Egress {
+	if n.Egress == 1 {
 		s += " egress"
 	}
 	return s

@@ -1,8 +1,11 @@
 package tables
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
 // Changes of the events below the line ---, and the problems after them.
@@ -177,5 +180,28 @@ func expect(t *testing.T, got, want string) {
 	t.Helper()
 	if want = strings.ReplaceAll(want, "\t", ""); strings.TrimSpace(got) != strings.TrimSpace(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The programs compare mapped addresses, so a prefix of IPv4 has 96 bits more. A Network without a gateway needs no prefix.
+func TestNetworkOf(t *testing.T) {
+	for _, tt := range []struct {
+		cidr, gateway string
+		egress        bool
+		want          Network
+		text          string
+	}{
+		{"192.168.0.0/24", "192.168.0.1", true, Network{MTU: 1450, Bits: 120, Gateway: Address{10: 255, 255, 192, 168, 0, 1}, Egress: 1}, "mtu 1450 gateway 192.168.0.1/24 egress"},
+		{"fd12::/64", "fd12::1", false, Network{MTU: 1450, Bits: 64, Gateway: Address{0: 0xfd, 1: 0x12, 15: 1}}, "mtu 1450 gateway fd12::1/64"},
+		{"192.168.0.7/32", "", false, Network{MTU: 1450, Bits: 32}, "mtu 1450"},
+	} {
+		of := dataplane.Network{VNI: 0x010203, MTU: 1450, CIDR: netip.MustParsePrefix(tt.cidr), Egress: tt.egress}
+		if tt.gateway != "" {
+			of.Gateway = netip.MustParseAddr(tt.gateway)
+		}
+		tt.want.MAC = dataplane.MAC{2, 0, 0x5e, 1, 2, 3}
+		if got := NetworkOf(&of); got != tt.want || got.String() != tt.text || got.Gateway.Addr() != of.Gateway {
+			t.Errorf("%s with gateway %q is %+v, want %+v", tt.cidr, tt.gateway, got, tt.want)
+		}
 	}
 }

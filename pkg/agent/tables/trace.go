@@ -45,8 +45,9 @@ func (v View) Trace(from PortKey, to netip.Addr) []string {
 		return []string{fmt.Sprintf("Dropped (stranger): the table of networks does not have VNI %d.", port.VNI)}
 	}
 	hops := []string{fmt.Sprintf("Sender: %s may send on VNI %d as %s with MAC %s. Other sources are dropped (mac, ip, arp, nd).", v.Name(from), port.VNI, port.IP, port.MAC)}
+	ip, gateway := port.IP.Addr(), network.Gateway.Addr()
 	group := to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255})
-	ipv4Only6 := to.Is4() && !port.IP.Is4() // an IPv4 packet of a port that has IPv6 only
+	ipv4Only6 := to.Is4() && !ip.Is4() // an IPv4 packet of a port that has IPv6 only
 	switch {
 	case ipv4Only6 && !group:
 		return append(hops, fmt.Sprintf("Dropped (arp): the sender has no IPv4 address, so its ARP request for %s is refused.", to))
@@ -57,26 +58,26 @@ func (v View) Trace(from PortKey, to netip.Addr) []string {
 	}
 	mac, known := v.resolve(port.VNI, network, to)
 	switch {
-	case to == port.IP || known && mac == port.MAC:
+	case to == ip || known && mac == port.MAC:
 		return append(hops, fmt.Sprintf("Delivered in the sender itself: %s is its own address, so the packet does not reach the programs.", to))
 	case known:
 		hops = append(hops, fmt.Sprintf("Neighbour: %s has MAC %s. The programs answer the sender's question themselves.", to, mac))
-	case to.Is4() != network.Gateway.Is4() || to.Is4() != port.IP.Is4() || !network.Gateway.IsValid():
+	case to.Is4() != gateway.Is4() || to.Is4() != ip.Is4() || !gateway.IsValid():
 		return append(hops, fmt.Sprintf("Dropped (unknown): nobody has %s on VNI %d, and the sender has no gateway for it.", to, port.VNI))
 	default:
 		mac = dataplane.GatewayMAC(port.VNI)
 		hops = append(hops, fmt.Sprintf("Neighbour: nobody has %s on VNI %d. If a route of the pod has it on the link, the pod's question is dropped (unknown).", to, port.VNI),
-			fmt.Sprintf("Route: if the pod's route leads to the gateway, the packet leaves for %s with MAC %s.", network.Gateway, mac))
+			fmt.Sprintf("Route: if the pod's route leads to the gateway, the packet leaves for %s with MAC %s.", gateway, mac))
 	}
 	hops = append(hops, fmt.Sprintf("Size: IP packets of up to %d bytes pass. Larger ones are dropped (oversized).", network.MTU))
 	if mac == dataplane.GatewayMAC(port.VNI) {
 		return append(hops, v.leave(port, network, to)...)
 	}
-	place := v.Places[PlaceKey{port.VNI, mac}]
+	place := v.Places[PlaceKey{VNI: port.VNI, MAC: mac}]
 	if place.Interface != 0 {
 		return append(hops, v.deliver(port.VNI, place.Interface, mac))
 	}
-	return append(hops, v.encapsulate(port.VNI, place.Node)...)
+	return append(hops, v.encapsulate(port.VNI, place.Node.Addr())...)
 }
 
 // resolve returns the MAC address that the programs answer for an address, as src/neighbour.h does.
@@ -88,11 +89,11 @@ func (v View) resolve(vni int32, n Network, ip netip.Addr) (mac dataplane.MAC, k
 		linkLocal = b[11] == 0xff && b[12] == 0xfe
 	}
 	gateway := dataplane.GatewayMAC(vni)
-	if linkLocal && mac == gateway || !linkLocal && ip == n.Gateway {
+	if linkLocal && mac == gateway || !linkLocal && ip == n.Gateway.Addr() {
 		return gateway, true
 	}
-	place, known := v.Places[PlaceKey{vni, mac}]
-	return mac, known && (linkLocal || place.IP == ip)
+	place, known := v.Places[PlaceKey{VNI: vni, MAC: mac}]
+	return mac, known && (linkLocal || place.IP.Addr() == ip)
 }
 
 // deliver to a port of this node. Its index may belong to another pod by now.
@@ -131,15 +132,15 @@ func (v View) leave(port Port, n Network, to netip.Addr) []string {
 // closed says why the programs drop a packet for the gateway; "" if they do not.
 func (v View) closed(port Port, n Network, to netip.Addr) string {
 	switch {
-	case to == n.Gateway || to.IsLinkLocalUnicast() && to.Is6():
+	case to == n.Gateway.Addr() || to.IsLinkLocalUnicast() && to.Is6():
 		return "Dropped (unknown), unless it is an ICMP echo request for the gateway: the programs answer those."
-	case netip.PrefixFrom(n.Gateway, n.Bits).Contains(to):
+	case n.prefix().Contains(to):
 		return fmt.Sprintf("Dropped (unknown): %s is an address of the Network, and the gateway leads to the outside only.", to)
-	case !port.Transit.IsValid():
+	case port.Transit == Address{}:
 		return "Dropped (unknown): the port has no transit address, because all of --transit-cidr are taken."
 	case v.Gateway == 0:
 		return "Dropped (unknown): the agent has not configured the programs yet."
-	case !n.Egress:
+	case n.Egress == 0:
 		return "Dropped (egress): the Network has egress None."
 	}
 	return ""

@@ -96,7 +96,7 @@ func TestTrace(t *testing.T) {
 		{"the outside without a transit address", nat, 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size +
 			"Dropped (unknown): the port has no transit address, because all of --transit-cidr are taken.", func(v View) {
 			p := v.Ports[7]
-			p.Transit = netip.Addr{}
+			p.Transit = Address{}
 			v.Ports[7] = p
 		}},
 		{"itself", blue, 7, "192.168.0.2", sender + "Delivered in the sender itself: 192.168.0.2 is its own address, so the packet does not reach the programs.", nil},

@@ -1,4 +1,4 @@
-/* What the maps hold. maps.go has the same structures in Go, and TestLayout compares them.
+/* What the maps hold. maps.go and package tables have the same in Go, and TestLayout compares them.
  *
  * An address has 16 bytes; an IPv4 address is mapped (::ffff:192.168.0.2). A MAC address is in
  * the order of the wire, a number in the order of the machine. If a structure changes, raise
