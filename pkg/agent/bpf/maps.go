@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -103,11 +104,15 @@ func (p *Programs) SetPlaces(changes []tables.Change) error {
 			continue
 		}
 		calls.Go(func() {
-			keys, values := make([]tables.PlaceKey, len(part)), make([]tables.Place, len(part))
-			for j := range part {
-				keys[j], values[j] = part[j].Place, part[j].Value.(tables.Place)
+			keys, values := make([]tables.PlaceKey, min(batch, len(part))), make([]tables.Place, min(batch, len(part)))
+			for some := range slices.Chunk(part, batch) {
+				for j := range some {
+					keys[j], values[j] = some[j].Place, some[j].Value.(tables.Place)
+				}
+				if _, errs[i] = p.maps["places"].BatchUpdate(keys[:len(some)], values[:len(some)], nil); errs[i] != nil {
+					return
+				}
 			}
-			_, errs[i] = p.maps["places"].BatchUpdate(keys, values, nil)
 		})
 	}
 	calls.Wait()
@@ -117,7 +122,7 @@ func (p *Programs) SetPlaces(changes []tables.Change) error {
 	return nil
 }
 
-// batch is the number of entries that are read with one system call.
+// batch is the number of entries that are read or set with one system call.
 const batch = 4096
 
 func read[K comparable, V any](m *ebpf.Map) (map[K]V, error) {
