@@ -110,11 +110,11 @@ func (l *lab) bulk(from, to string, ip netip.Addr) {
 	})
 	conn, err := l.dial(from, "tcp", netip.AddrPortFrom(ip, 9).String(), nil)
 	must(l, err)
-	must(l, conn.SetDeadline(time.Now().Add(patience)))
 	const size = 8 << 20
 	go func() { _, _ = conn.Write(make([]byte, size)) }()
 	got, b := 0, make([]byte, 1<<16)
 	for got < size {
+		must(l, conn.SetReadDeadline(time.Now().Add(patience))) // a slow machine needs longer for all
 		n, err := conn.Read(b)
 		if err != nil {
 			l.Fatalf("after %d bytes: %v", got, err)
