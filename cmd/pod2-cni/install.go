@@ -20,9 +20,6 @@ import (
 // plugin is the name of the binary in the directory of plugins. It is the type in configurations.
 const plugin = "pod2-cni"
 
-// unfinished is the name of the binary until it is complete.
-const unfinished = "." + plugin + ".next"
-
 const usage = "usage: pod2-cni install --to DIR | pod2-cni uninstall --from DIR"
 
 // command of a container of the DaemonSet.
@@ -54,16 +51,17 @@ func command(args []string) error {
 }
 
 // install this binary. The file appears under its name only when it is complete and on the disk, so
-// the runtime never runs a part of it, and can run it while it is replaced. The next installation
-// takes over a file that an earlier one left unfinished. Only one runs on a node at a time: the
-// DaemonSet replaces a pod after it has ended.
+// the runtime never runs a part of it, and can run it while it is replaced.
 func install(dir string) error {
+	if err := removeUnfinished(dir); err != nil {
+		return err
+	}
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return fmt.Errorf("open this binary: %w", err)
 	}
 	defer self.Close()
-	next, err := os.OpenFile(filepath.Join(dir, unfinished), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
+	next, err := os.CreateTemp(dir, "."+plugin+"-")
 	if err != nil {
 		return fmt.Errorf("install: %w", err)
 	}
@@ -74,6 +72,34 @@ func install(dir string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("install: %w", errors.Join(err, os.Remove(next.Name())))
+	}
+	return syncDir(dir)
+}
+
+// removeUnfinished files of an installation that was killed.
+func removeUnfinished(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("the directory of CNI plugins: %w", err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "."+plugin+"-") {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("remove an unfinished installation: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("the directory of CNI plugins: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("the directory of CNI plugins: %w", err)
 	}
 	return nil
 }
@@ -92,15 +118,13 @@ func uninstall(dir string) error {
 		}
 		return fmt.Errorf("pods of this node use the plugin: delete or move them first: %s%s", strings.Join(shown, ", "), more)
 	}
-	if _, err := os.Stat(dir); err != nil {
-		return fmt.Errorf("the directory of CNI plugins: %w", err)
+	if err := removeUnfinished(dir); err != nil {
+		return err
 	}
-	for _, name := range []string{unfinished, plugin} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("uninstall: %w", err)
-		}
+	if err := os.Remove(filepath.Join(dir, plugin)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("uninstall: %w", err)
 	}
-	return nil
+	return syncDir(dir)
 }
 
 // inUse names the interfaces that the agent made for pods of this node. They exist while the agent is away, too.
