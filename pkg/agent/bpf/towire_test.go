@@ -79,10 +79,10 @@ func sentVXLAN(frame []byte) (vni int32, to netip.Addr, found bool) {
 	default:
 		return 0, to, false
 	}
-	if len(content) < 4 || binary.BigEndian.Uint16(content[2:]) != 4789 {
+	switch {
+	case len(content) >= 4 && binary.BigEndian.Uint16(content[2:]) != 4789:
 		return 0, to, false
-	}
-	if len(content) < 16 {
+	case len(content) < 16:
 		return -1, to, true
 	}
 	return int32(binary.BigEndian.Uint32(content[12:]) >> 8), to, true
@@ -99,6 +99,7 @@ func (w world) sent() (all [][]byte) {
 				next, content := byte(17), packet[20:]
 				for _, header := range [][]byte{{60, 8}, {44, 8}, {43, 16}, {51, 12}, {135, 16}, {0, 8}, {60, 8}, {60, 8}} { // with their sizes
 					packets = append(packets, ipv6(addr("fd00::1"), six, next, content...))
+					packets = append(packets, ipv6(addr("fd00::1"), six, next, content[:len(content)-len(packet)+22]...)) // ends in the UDP header
 					extension := make([]byte, header[1])
 					extension[0], extension[1], extension[3] = next, header[0]&1, 1 // the first fragment
 					next, content = header[0], append(extension, content...)

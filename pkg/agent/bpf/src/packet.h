@@ -62,7 +62,7 @@ static __always_inline void map_address(struct address *a, __u32 ipv4)
 	a->word[3] = ipv4;
 }
 
-/* is_extension says whether an IPv6 header is one that the programs do not look behind. */
+/* is_extension says whether an IPv6 header is one before that of TCP or UDP. */
 static __always_inline int is_extension(__u8 next)
 {
 	return next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_DSTOPTS || next == IPPROTO_FRAGMENT ||
@@ -181,7 +181,7 @@ static __always_inline void write_outer(struct outer *out, __u32 from, __u32 to,
 /* find_vxlan says whether an Ethernet frame is VXLAN, whatever its IPv4 options and IPv6 extension headers.
  * It reads the frame alone: a raw socket chooses what the kernel takes for its protocol. A receiver takes
  * off all tags of VLAN 0. A frame with more of them, or with more extension headers, than this function
- * looks at counts, and so does a first fragment that ends before the VNI: the next one holds it. They have
+ * looks at counts, and so does a first fragment that ends before port or VNI: the next one holds it. They have
  * a number that no Network has. The first has no destination. */
 static __always_inline int find_vxlan(struct __sk_buff *skb, __u16 port, __u32 *vni, struct address *to)
 {
@@ -221,7 +221,9 @@ static __always_inline int find_vxlan(struct __sk_buff *skb, __u16 port, __u32 *
 		map_address(to, ip.daddr);
 		start += ip.ihl * 4;
 	}
-	if (bpf_skb_load_bytes(skb, start + __builtin_offsetof(struct udphdr, dest), &type, sizeof(type)) || type != port)
+	if (bpf_skb_load_bytes(skb, start + __builtin_offsetof(struct udphdr, dest), &type, sizeof(type)))
+		return 1;
+	if (type != port)
 		return 0;
 	if (!bpf_skb_load_bytes(skb, start + sizeof(struct udphdr) + 4, &number, sizeof(number)))
 		*vni = bpf_ntohl(number) >> 8;
