@@ -47,7 +47,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 			"  %s            runs until you stop it; the kernel then stays unchanged\n"+
 			"  %s cleanup    removes its links, programs and tables from this node; keeps sysctls and the interfaces of pods\n"+
 			"  %s status [ports|places|networks|nodes|drops]    prints the tables of the programs, or a summary\n"+
-			"  %s trace [NAMESPACE/]POD ADDRESS    says where the programs take a packet of a pod of this node\n\nFlags:\n%s",
+			"  %s trace [NAMESPACE/]POD ADDRESS    says where the programs, rules and routes take a packet of a pod of this node\n\nFlags:\n%s",
 			programName, programName, programName, programName, programName, o.flags().FlagUsagesWrapped(100))
 		return 0
 	case o.showVersion:

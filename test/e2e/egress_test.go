@@ -91,6 +91,7 @@ func TestNoWayToNodesAndAPI(t *testing.T) {
 				return "", nil
 			})
 			for target, reason := range targets {
+				// Packets of other tests may count, too: a drop of none is certain.
 				count := func() int { return dropped(t, "172.18.0.11", fmt.Sprintf("reason=%q", reason)) }
 				before := count()
 				if got, want := probe(t, ns, f.inside, "get", "-timeout=500ms", target), target+": no answer"; got != want {
