@@ -32,7 +32,7 @@ flags='-test.v -test.count=1 -test.timeout=30m'
 # the figures.
 if [[ $bench ]]; then
   packages=(pkg/agent/bpf)
-  flags='-test.run XXX -test.bench Fallback -test.benchtime 9x'
+  flags='-test.run none -test.bench Fallback -test.benchtime 9x'
 fi
 
 # apt ARCH COMMAND... runs a command of APT with its own lists for that architecture.

@@ -47,7 +47,8 @@ func say(address string, text []byte) error {
 }
 
 // vxlan is the content of the UDP packet: the VXLAN header with a flag and the VNI (RFC 7348),
-// then a frame with IP, UDP and the text. The sender 0a:58:00:00:00:01, 192.0.2.1 or 2001:db8::1 is no pod.
+// then a frame with IP, UDP and the text. No pod has the addresses of its sender: 0a:58:00:00:00:01, and 192.0.2.1 or
+// 2001:db8::1.
 func vxlan(vni uint32, mac net.HardwareAddr, to netip.AddrPort, text string) []byte {
 	from := netip.AddrFrom4([4]byte{192, 0, 2, 1})
 	if to.Addr().Is6() {
