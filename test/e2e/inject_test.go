@@ -64,6 +64,22 @@ func TestNoInjectionByPods(t *testing.T) {
 	}
 }
 
+// A raw socket can skip the programs of its node's network, so no program of the node may make one. In a pod's own network,
+// it may: the pod's port has the program on the other end.
+func TestNoSocketSkipsPrograms(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, "skip")
+	create(t, ns, networks+alone("pod", "node2", "blue")+hosts("node", "node2"))
+	waitRunning(t, ns, "pod", "node")
+	for pod, dev := range map[string]string{"pod": "net1", "node": "eth0"} {
+		const mac, another = "0a:58:c0:a8:00:02", "0a:58:c0:a8:00:03"
+		out, err := kubectl("", "--namespace", ns, "exec", pod, "--", "/netprobe", "forge", "-skip-tc", dev, mac, "192.168.0.2", another, "192.168.0.3:4000", "text")
+		if refused := err != nil && strings.Contains(out, "make a socket that skips tc: operation not permitted"); refused != (pod == "node") {
+			t.Errorf("in %s: %v\n%s", pod, err, out)
+		}
+	}
+}
+
 // bridged are Networks on one bridge, which each node has for itself. By wire6, pods reach IPv6 addresses of nodes.
 const bridged = `
 apiVersion: samplecrd.k8s.io/v1

@@ -207,7 +207,7 @@ func TestReusedIndexInheritsNothing(t *testing.T) {
 }
 
 // A raw socket of the node that sends as most programs do reaches no pod: neither through the pod's port nor
-// by VXLAN to another node. One that skips tc reaches them. VXLAN from a host that is not a node is dropped, too.
+// by VXLAN to another node. VXLAN from a host that is not a node is dropped, too.
 func TestInjection(t *testing.T) {
 	l := newLab(t, false)
 	a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")

@@ -24,6 +24,8 @@ type Config struct {
 	Name string
 	// Directory for pinned maps, on a BPF file system.
 	Directory string
+	// Cgroups is where cgroup v2 of this Node is mounted. If it is empty, sockets of the Node can skip tc.
+	Cgroups string
 	// UDPPort of VXLAN.
 	UDPPort uint16
 	// Transit has the addresses that the node sees instead of IPv4 addresses of pods.

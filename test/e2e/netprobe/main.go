@@ -8,7 +8,7 @@
 //	netprobe ping [-count 10] [-interval 10ms] HOST:PORT    10 sent, 10 received; -count 0: until the standard input ends
 //	netprobe echo ADDRESS...                  192.168.0.1: answers, to an ICMP echo request
 //	netprobe inject NODE VNI MAC HOST:PORT TEXT   172.18.0.11: sent, in a VXLAN packet like that of another node
-//	netprobe forge DEV MAC IP TO-MAC HOST:PORT [TEXT]   a datagram with these sources; without TEXT, an ARP reply or a neighbour advertisement
+//	netprobe forge [-skip-tc] DEV MAC IP TO-MAC HOST:PORT [TEXT]   a datagram with these sources; without TEXT, an ARP reply or a neighbour advertisement
 //	netprobe neighbours                       192.168.0.1 0a:58:c0:a8:00:01, for each address whose MAC address the kernel knows
 //	netprobe hear ADDRESS TEXT                datagrams, one a line, until one is TEXT
 //	netprobe lookup NAME...                   web-1.web: 192.168.0.3
@@ -39,6 +39,7 @@ func run(args []string) error {
 	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
 	timeout := flags.Duration("timeout", 2*time.Second, "how long to wait for an answer")
 	count := flags.Int("count", 10, "number of pings; 0 pings until the standard input ends")
+	skip := flags.Bool("skip-tc", false, "send by a socket that skips programs of tc")
 	interval := flags.Duration("interval", 10*time.Millisecond, "time between pings")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -72,9 +73,9 @@ func run(args []string) error {
 		return inject(os.Stdout, flags.Arg(0), flags.Arg(1), flags.Arg(2), flags.Arg(3), flags.Arg(4))
 	case "forge":
 		if flags.NArg() < 5 {
-			return fmt.Errorf("usage: netprobe forge DEV MAC IP TO-MAC HOST:PORT [TEXT]")
+			return fmt.Errorf("usage: netprobe forge [-skip-tc] DEV MAC IP TO-MAC HOST:PORT [TEXT]")
 		}
-		return forge(flags.Arg(0), flags.Args()[1:])
+		return forge(*skip, flags.Arg(0), flags.Args()[1:])
 	case "neighbours":
 		return neighbours(os.Stdout)
 	case "say":

@@ -65,7 +65,7 @@ func claim(to, mac net.HardwareAddr, address, neighbour netip.Addr) []byte {
 
 // forge sends a datagram with any source address, or a claim if it gets no text. It needs CAP_NET_RAW, which root in a
 // container has.
-func forge(dev string, args []string) error {
+func forge(skipTC bool, dev string, args []string) error {
 	mac, errMAC := net.ParseMAC(args[0])
 	address, errAddress := netip.ParseAddr(args[1])
 	to, errTo := net.ParseMAC(args[2])
@@ -83,6 +83,11 @@ func forge(dev string, args []string) error {
 		return err
 	}
 	defer unix.Close(socket)
+	if skipTC {
+		if err := unix.SetsockoptInt(socket, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
+			return fmt.Errorf("make a socket that skips tc: %w", err)
+		}
+	}
 	return unix.Sendto(socket, content, 0, &unix.SockaddrLinklayer{Ifindex: link.Index})
 }
 

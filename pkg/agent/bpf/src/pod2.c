@@ -7,7 +7,7 @@
  *	eth0 --> from_wire ---------------> pod b
  *	vxlan device --> from_vxlan ------> pod b, for packets that from_wire leaves to the kernel
  *	the node's routes --> pod2gw --> to_gateway --> pod2gwp --> from_gateway --> NAT --> pod a
- *	a program of the node --> to_port -x, to_gateway -x, to_wire -x, loopback -x
+ *	a program of the node --> to_port -x, to_gateway -x, to_wire -x, loopback -x, past all of them: no_bypass -x
  *
  * Two Networks with one CIDR are two VNIs. Nothing else tells them apart.
  */
@@ -128,9 +128,8 @@ int from_port(struct __sk_buff *skb)
 }
 
 /* to_port lets nothing through but answers of from_port: packets of pods go to the other end of
- * the veth at once (bpf_redirect_peer), and no program of the node may speak to a pod. Raw sockets that
- * skip tc when they send (PACKET_QDISC_BYPASS, AF_XDP) are not seen here: a program with NET_RAW in the
- * namespace of the node reaches its pods. */
+ * the veth at once (bpf_redirect_peer), and no program of the node may speak to a pod. It does not see raw
+ * sockets that skip tc when they send: see no_bypass. */
 SEC("tc")
 int to_port(struct __sk_buff *skb)
 {
@@ -225,8 +224,8 @@ int from_vxlan(struct __sk_buff *skb)
  * program of the node with a raw socket, would speak with the address of this node. The kernel forgets
  * the port when the VXLAN device encapsulates, so by_device marks the packet. The mark counts only
  * where the port is forgotten: the node forwards packets of pods that can set it. Raw sockets that skip tc
- * pass here, too, and no receiver can tell them from this node. At the ingress of the loopback interface,
- * it drops VXLAN with the forged address of another node. */
+ * would pass here, and no receiver could tell them from this node: see no_bypass. At the ingress of the
+ * loopback interface, it drops VXLAN with the forged address of another node. */
 SEC("tc")
 int to_wire(struct __sk_buff *skb)
 {
@@ -244,6 +243,20 @@ int to_wire(struct __sk_buff *skb)
 	    (vni < FIRST_VNI || (skb->ifindex != LOOPBACK && !is_zero(to.word) && !bpf_map_lookup_elem(&nodes, &to))))
 		return TC_ACT_UNSPEC;
 	return drop(skb, vni, INJECTED);
+}
+
+/* no_bypass refuses the two options by which a socket sends past tc (packet(7), AF_XDP) to all processes in the
+ * network namespace of the node. From other namespaces, packets come by from_port or by no interface of ours. */
+SEC("cgroup/setsockopt")
+int no_bypass(struct bpf_sockopt *option)
+{
+	__u32 first = 0;
+	__u64 *node = bpf_map_lookup_elem(&home, &first);
+	int bypass = (option->level == SOL_PACKET && option->optname == PACKET_QDISC_BYPASS) ||
+		     (option->level == SOL_XDP && option->optname == XDP_TX_RING);
+
+	option->optlen = 0; /* the kernel reads the value of the caller, which may be large */
+	return !(bypass && node && *node == bpf_get_netns_cookie(option));
 }
 
 char apache[] SEC("license") = "Apache-2.0";
