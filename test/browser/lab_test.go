@@ -42,7 +42,7 @@ type lab struct {
 }
 
 // patience is how long a test waits for the page. It is long, because other programs run on the machine.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // chromium on this machine. The target dashboard-test of the Makefile installs it.
 func chromium() (string, error) {

@@ -15,7 +15,7 @@ import (
 )
 
 // patience is the limit of every wait; a longer wait fails the test.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 func command(args ...string) *exec.Cmd { return exec.Command("kubectl", args...) }
 

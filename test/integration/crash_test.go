@@ -203,7 +203,7 @@ func TestLeaseHandover(t *testing.T) {
 	ns := newNamespace(t)
 	flags := []string{
 		"--leader-elect", "--leader-elect-resource-namespace=" + ns, "--leader-elect-resource-name=pod2",
-		"--leader-elect-lease-duration=180s", "--leader-elect-renew-deadline=120s",
+		"--leader-elect-lease-duration=480s", "--leader-elect-renew-deadline=240s",
 	}
 	holder := func() string { return run(t, ns, "get", "lease", "pod2", "-o", "jsonpath={.spec.holderIdentity}") }
 

@@ -109,7 +109,7 @@ func waitHistory(t *testing.T, namespace, network string, want int) {
 // number.
 func waitHolders(t *testing.T, namespace, network string, enough func(records int) bool) (records int) {
 	t.Helper()
-	within(t, 2*time.Minute, "the history is complete", func(context.Context) (string, error) {
+	within(t, patience, "the history is complete", func(context.Context) (string, error) {
 		n, own, blocks := historyOf(t, namespace, network)
 		records = 0
 		for _, h := range own {
@@ -154,7 +154,7 @@ func TestHistoryOfManyAddresses(t *testing.T) {
 	uid := string(listPods(t, ns)["web-7"].UID)
 	running := time.Now()
 	scaleTo(t, ns, "web", 0)
-	within(t, 3*time.Minute, "no pod is left", func(context.Context) (string, error) {
+	within(t, patience, "no pod is left", func(context.Context) (string, error) {
 		if n := len(listPods(t, ns)); n > 0 {
 			return fmt.Sprintf("%d pods", n), nil
 		}
@@ -209,7 +209,7 @@ func TestHistoryHasAGap(t *testing.T) {
 	waitHolder(t, ns, func(e v1.AddressEntry) bool { return e.Pod == "web-0" && e.PodUID != before })
 	_ = c.stop(syscall.SIGKILL)
 	c = startController(t, ns)
-	within(t, time.Minute, "the history has a gap", func(context.Context) (string, error) {
+	within(t, patience, "the history has a gap", func(context.Context) (string, error) {
 		got, err := plugin(t, ns, "addresses", "blue", "--history", "web-0")
 		if err == nil && (!strings.Contains(got, "\ngap ") || strings.Contains(got, string(before))) {
 			return got, nil
