@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +40,7 @@ func (m *memory) Apply(want dataplane.Host) (done dataplane.Plan, err error) {
 		return nil, m.err
 	}
 	m.host, m.damaged = want, false
-	done = dataplane.Plan{{Kind: dataplane.KindTable, Text: fmt.Sprint("replace the table, with ", len(want.Table.Sets[2].Elements), " nodes")}}
+	done = dataplane.Plan{{Kind: dataplane.KindTable, Text: fmt.Sprint("replace the table, with ", len(want.Table.Sets[4].Elements), " nodes")}}
 	m.done = append(m.done, done.String())
 	return done, nil
 }
@@ -225,28 +224,6 @@ func TestRepairThatFailedIsARepair(t *testing.T) {
 	}
 }
 
-func prefixes(cidrs ...string) (all []netip.Prefix) {
-	for _, cidr := range cidrs {
-		all = append(all, netip.MustParsePrefix(cidr))
-	}
-	return all
-}
-
-// deniedRules are rules for packets of pods: IPv4 first, each in the order of addresses.
-func deniedRules(cidrs ...netip.Prefix) string {
-	cidrs = slices.Clone(cidrs)
-	slices.SortFunc(cidrs, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
-	var rules []string
-	for _, cidr := range cidrs {
-		family := "ip6"
-		if cidr.Addr().Is4() {
-			family = "ip"
-		}
-		rules = append(rules, fmt.Sprintf(`iifname "pod2gw" %s daddr %s counter drop comment "denied"`, family, cidr))
-	}
-	return strings.Join(rules, "\n")
-}
-
 // No pod gets a node's credentials from its cloud unless the command line allows it.
 func TestMetadataIsDenied(t *testing.T) {
 	for _, address := range []string{"169.254.169.254", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "100.100.100.200", "168.63.129.16",
@@ -261,49 +238,30 @@ func TestMetadataIsDenied(t *testing.T) {
 	}
 }
 
-// Flags for filters show up in the rules.
+// Flags for filters show up in the table.
 func TestFilterOptions(t *testing.T) {
-	for _, tt := range []struct{ arg, chain, comment, want string }{
-		{"--deny-cidrs=10.96.0.0/12,fd00::/8", "forward", "denied", deniedRules(slices.Concat(metadata, prefixes("10.96.0.0/12", "fd00::/8"))...)},
-		{"--deny-cidrs=", "forward", "denied", deniedRules(metadata...)},
-		{"--deny-cidrs=-169.254.0.0/16", "forward", "denied", deniedRules(metadata[1:]...)},
-		{"--deny-cidrs=-169.254.0.0/16,169.254.169.254/32", "forward", "denied", deniedRules(append(prefixes("169.254.169.254/32"), metadata[1:]...)...)},
-		{"--vxlan-port=8472", "prerouting", "vxlan", `ip saddr @nodes4 meta l4proto udp th dport 8472 @th,96,24 >= 65536 fib saddr . iif oif missing counter drop comment "vxlan"
-ip6 saddr @nodes6 meta l4proto udp th dport 8472 @th,96,24 >= 65536 fib saddr . iif oif missing counter drop comment "vxlan"`},
-		{"--vxlan-reverse-path-filter=false", "prerouting", "vxlan", ""},
+	for arg, want := range map[string]string{
+		"--deny-cidrs=10.96.0.0/12,fd00::/8":                  "{ 10.96.0.0/12,\n\t\t\t     100.100.100.200,\n\t\t\t     168.63.129.16,\n\t\t\t     169.254.0.0/16,\n",
+		"--deny-cidrs=":                                       "{ 100.100.100.200,\n\t\t\t     168.63.129.16,\n\t\t\t     169.254.0.0/16,\n",
+		"--deny-cidrs=-169.254.0.0/16":                        "{ 100.100.100.200,\n\t\t\t     168.63.129.16,\n\t\t\t     192.0.0.192 }",
+		"--deny-cidrs=-169.254.0.0/16,169.254.169.254/32":     "     168.63.129.16,\n\t\t\t     169.254.169.254,\n",
+		"--vxlan-port=8472":                                   "meta l4proto udp th dport 8472 @th,96,24 >= 65536 goto vxlan",
+		"--vxlan-reverse-path-filter=false --vxlan-port=8472": "",
 	} {
-		o, err := parseOptions([]string{"--node-name=n1", tt.arg})
+		o, err := parseOptions(append(strings.Fields(arg), "--node-name=n1"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := cluster("10.0.0.1")
-		k := &rules{chain: tt.chain, comment: tt.comment}
+		k := &memory{}
 		a := newAgent(k, &plugged{}, func() dataplane.State { return s }, o)
 		if err := a.sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(k.found, "\n"); got != tt.want {
-			t.Errorf("%s: got\n%s\nwant\n%s", tt.arg, got, tt.want)
+		if got := a.last.Table.String(); !strings.Contains(got, want) || o.vxlanReversePathFilter != strings.Contains(got, "fib saddr") {
+			t.Errorf("%s: got\n%s\nwithout\n%s", arg, got, want)
 		}
 	}
-}
-
-// rules is a kernel that keeps the rules of a chain that have the comment.
-type rules struct {
-	memory
-	chain, comment string
-	found          []string
-}
-
-func (r *rules) Apply(want dataplane.Host) (dataplane.Plan, error) {
-	for _, c := range want.Table.Chains {
-		for _, rule := range c.Rules {
-			if c.Name == r.chain && strings.Contains(rule, strconv.Quote(r.comment)) {
-				r.found = append(r.found, rule)
-			}
-		}
-	}
-	return nil, nil
 }
 
 // The loop syncs once at the start, and once more after any number of rings.

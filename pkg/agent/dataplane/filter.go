@@ -21,37 +21,41 @@ func both(rule string) []string {
 // The programs on the ports of pods take all packets. A packet that arrives at the node's own stack through such a
 // port came past a program, so it is dropped. So are packets that only a program must see: those of pod2gwp.
 func table(s State) Table {
-	vxlan, denied := vxlanRules(s), denials(s.Denied)
+	vxlan := vxlanRules(s)
+	// Before routing, and while packets are being forwarded: a Service translates the address between the two, and
+	// either one may be denied.
+	denied := both(`%[1]s daddr @denied%[2]s counter drop comment "denied"`)
 	translated := func(family string, transit netip.Prefix) string {
-		return fmt.Sprintf(`%s %s saddr %s ct state new,established,related accept`, in, family, transit)
+		return fmt.Sprintf(`%s saddr %s ct state new,established,related accept`, family, transit)
 	}
 	return Table{
 		Sets: sets(s),
 		Chains: []Chain{
-			{"forward", "filter", 0, slices.Concat([]string{
-				in + ` ` + out + ` counter drop comment "network"`},
-				both(in+` %[1]s daddr @nodes%[2]s counter drop comment "node"`),
-				both(in+` meta l4proto tcp %[1]s daddr . th dport @api%[2]s counter drop comment "api"`),
+			{"forward", "filter", 0, append([]string{in + ` goto outbound`, out + ` goto inbound`}, vxlan.forward...)},
+			{Name: "outbound", Rules: slices.Concat([]string{
+				out + ` counter drop comment "network"`},
+				both(`%[1]s daddr @nodes%[2]s counter drop comment "node"`),
+				both(`meta l4proto tcp %[1]s daddr . th dport @api%[2]s counter drop comment "api"`),
 				denied, []string{
-					in + clamp,
-					out + clamp,
+					clamp,
 					translated("ip", s.Transit),
 					translated("ip6", Transit6),
-					in + ` counter drop comment "invalid"`,
-					out + ` ct state established,related accept`,
-					out + ` counter drop comment "inbound"`},
-				vxlan.forward)},
+					`counter drop comment "invalid"`})},
+			{Name: "inbound", Rules: []string{
+				clamp,
+				`ct state established,related accept`,
+				`counter drop comment "inbound"`}},
 			{"input", "filter", 0, slices.Concat([]string{in + ` counter drop comment "node"`}, vxlan.input)},
 			{"output", "filter", -300, slices.Concat([]string{
 				out + ` ip6 daddr ff00::/8 drop`, // the kernel tells by itself which groups it listens to
-				out + ` counter drop comment "inbound"`}, vxlan.untracked)},
+				out + ` counter drop comment "inbound"`}, both(vxlan.match+` `+vxlan.untracked))},
 			{"postrouting", "nat", 100, []string{
 				fmt.Sprintf(`ip saddr %s oifname != "%s" masquerade`, s.Transit, GatewayName),
 				fmt.Sprintf(`ip6 saddr %s oifname != "%s" masquerade`, Transit6, GatewayName),
 			}},
-			{"prerouting", "filter", -300, slices.Concat([]string{
-				`iifname != "` + GatewayName + `" iifname "pod2*" counter drop comment "stranger"`},
-				denied, vxlan.forged, vxlan.untracked)},
+			{"prerouting", "filter", -300, []string{`iifname "pod2*" goto ports`, vxlan.match + ` goto vxlan`}},
+			{Name: "ports", Rules: append([]string{`iifname != "` + GatewayName + `" counter drop comment "stranger"`}, denied...)},
+			{Name: "vxlan", Rules: slices.Concat(vxlan.forged, both(vxlan.untracked))},
 		}}
 }
 
@@ -72,12 +76,13 @@ const in, out = `iifname "` + GatewayName + `"`, `oifname "` + GatewayName + `"`
 
 // clamp lowers the maximum segment size of a TCP connection to the smaller MTU of its two ways. The node's own ICMP errors
 // do not reach pods, so a pod cannot learn that the node leads to the outside by a smaller MTU than that of the Network.
-const clamp = ` meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu`
+const clamp = `meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu`
 
 // sets that the rules of table match.
 //
-//	api4, api6      addresses and ports of the API server
-//	nodes4, nodes6  addresses of nodes
+//	api4, api6        addresses and ports of the API server
+//	denied4, denied6  addresses in --deny-cidrs
+//	nodes4, nodes6    addresses of nodes
 func sets(s State) []Set {
 	var nodes []netip.AddrPort
 	for _, a := range slices.Concat(s.Self, s.Nodes) {
@@ -86,6 +91,8 @@ func sets(s State) []Set {
 	return []Set{
 		newSet("api4", "ipv4_addr . inet_service", s.APIServers),
 		newSet("api6", "ipv6_addr . inet_service", s.APIServers),
+		newIntervals("denied4", "ipv4_addr", s.Denied),
+		newIntervals("denied6", "ipv6_addr", s.Denied),
 		newSet("nodes4", "ipv4_addr", nodes),
 		newSet("nodes6", "ipv6_addr", nodes),
 	}
@@ -105,36 +112,24 @@ func sets(s State) []Set {
 //	                                     node, but translated packets are tracked
 type vxlanFilter struct {
 	forward, input, forged []string
+	// match is the condition of a rule for VXLAN with the VNI of a Network.
+	match string
 	// untracked are the packets of nodes. Each connection between pods has its own source port
 	// here. conntrack would follow all of them on both nodes, and its table would fill up.
-	untracked []string
+	untracked string
 }
 
 func vxlanRules(s State) vxlanFilter {
 	port := fmt.Sprintf("meta l4proto udp th dport %d", s.UDPPort)
-	ours := port + fmt.Sprintf(" @th,96,24 >= %d", multus.FirstVNI) // the number in VXLAN's header (RFC 7348)
+	match := port + fmt.Sprintf(" @th,96,24 >= %d", multus.FirstVNI) // the number in VXLAN's header (RFC 7348)
 	f := vxlanFilter{
-		forward:   both(`%[1]s daddr @nodes%[2]s ` + ours + ` counter drop comment "vxlan"`),
-		input:     append(both(`ct state untracked %[1]s saddr @nodes%[2]s %[1]s daddr @nodes%[2]s `+port+` accept`), ours+` counter drop comment "vxlan"`),
-		untracked: both(`%[1]s daddr @nodes%[2]s ` + ours + ` notrack`),
+		forward:   both(match + ` %[1]s daddr @nodes%[2]s counter drop comment "vxlan"`),
+		input:     append(both(port+` ct state untracked %[1]s saddr @nodes%[2]s %[1]s daddr @nodes%[2]s accept`), match+` counter drop comment "vxlan"`),
+		match:     match,
+		untracked: `%[1]s daddr @nodes%[2]s notrack`,
 	}
 	if s.VXLANReversePathFilter {
-		f.forged = both(`%[1]s saddr @nodes%[2]s ` + ours + ` fib saddr . iif oif missing counter drop comment "vxlan"`)
+		f.forged = both(`%[1]s saddr @nodes%[2]s fib saddr . iif oif missing counter drop comment "vxlan"`)
 	}
 	return f
-}
-
-// denials are rules for packets of Networks. They are for packets that are being forwarded, and for packets before
-// routing: a Service translates the address between the two, and either address may be denied.
-func denials(cidrs []netip.Prefix) (rules []string) {
-	cidrs = slices.Clone(cidrs)
-	slices.SortFunc(cidrs, netip.Prefix.Compare)
-	for _, p := range slices.Compact(cidrs) {
-		family := "ip"
-		if p.Addr().Is6() {
-			family = "ip6"
-		}
-		rules = append(rules, fmt.Sprintf(`%s %s daddr %s counter drop comment "denied"`, in, family, p))
-	}
-	return rules
 }

@@ -23,6 +23,14 @@ func TestHostTable(t *testing.T) {
 				type ipv6_addr . inet_service
 				elements = { fd0a::1 . 6443 }
 			}
+			set denied4 {
+				type ipv4_addr
+				flags interval
+			}
+			set denied6 {
+				type ipv6_addr
+				flags interval
+			}
 			set nodes4 {
 				type ipv4_addr
 				elements = { 10.0.0.1,
@@ -35,34 +43,42 @@ func TestHostTable(t *testing.T) {
 			}
 			chain forward {
 				type filter hook forward priority 0; policy accept;
-				iifname "pod2gw" oifname "pod2gw" counter drop comment "network"
-				iifname "pod2gw" ip daddr @nodes4 counter drop comment "node"
-				iifname "pod2gw" ip6 daddr @nodes6 counter drop comment "node"
-				iifname "pod2gw" meta l4proto tcp ip daddr . th dport @api4 counter drop comment "api"
-				iifname "pod2gw" meta l4proto tcp ip6 daddr . th dport @api6 counter drop comment "api"
-				iifname "pod2gw" meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu
-				oifname "pod2gw" meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu
-				iifname "pod2gw" ip saddr 100.64.0.0/16 ct state new,established,related accept
-				iifname "pod2gw" ip6 saddr fd64:706f:6432::/96 ct state new,established,related accept
-				iifname "pod2gw" counter drop comment "invalid"
-				oifname "pod2gw" ct state established,related accept
-				oifname "pod2gw" counter drop comment "inbound"
-				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 >= 65536 counter drop comment "vxlan"
-				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 >= 65536 counter drop comment "vxlan"
+				iifname "pod2gw" goto outbound
+				oifname "pod2gw" goto inbound
+				meta l4proto udp th dport 4789 @th,96,24 >= 65536 ip daddr @nodes4 counter drop comment "vxlan"
+				meta l4proto udp th dport 4789 @th,96,24 >= 65536 ip6 daddr @nodes6 counter drop comment "vxlan"
+			}
+			chain outbound {
+				oifname "pod2gw" counter drop comment "network"
+				ip daddr @nodes4 counter drop comment "node"
+				ip6 daddr @nodes6 counter drop comment "node"
+				meta l4proto tcp ip daddr . th dport @api4 counter drop comment "api"
+				meta l4proto tcp ip6 daddr . th dport @api6 counter drop comment "api"
+				ip daddr @denied4 counter drop comment "denied"
+				ip6 daddr @denied6 counter drop comment "denied"
+				meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu
+				ip saddr 100.64.0.0/16 ct state new,established,related accept
+				ip6 saddr fd64:706f:6432::/96 ct state new,established,related accept
+				counter drop comment "invalid"
+			}
+			chain inbound {
+				meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu
+				ct state established,related accept
+				counter drop comment "inbound"
 			}
 			chain input {
 				type filter hook input priority 0; policy accept;
 				iifname "pod2gw" counter drop comment "node"
-				ct state untracked ip saddr @nodes4 ip daddr @nodes4 meta l4proto udp th dport 4789 accept
-				ct state untracked ip6 saddr @nodes6 ip6 daddr @nodes6 meta l4proto udp th dport 4789 accept
+				meta l4proto udp th dport 4789 ct state untracked ip saddr @nodes4 ip daddr @nodes4 accept
+				meta l4proto udp th dport 4789 ct state untracked ip6 saddr @nodes6 ip6 daddr @nodes6 accept
 				meta l4proto udp th dport 4789 @th,96,24 >= 65536 counter drop comment "vxlan"
 			}
 			chain output {
 				type filter hook output priority -300; policy accept;
 				oifname "pod2gw" ip6 daddr ff00::/8 drop
 				oifname "pod2gw" counter drop comment "inbound"
-				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 >= 65536 notrack
-				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 >= 65536 notrack
+				meta l4proto udp th dport 4789 @th,96,24 >= 65536 ip daddr @nodes4 notrack
+				meta l4proto udp th dport 4789 @th,96,24 >= 65536 ip6 daddr @nodes6 notrack
 			}
 			chain postrouting {
 				type nat hook postrouting priority 100; policy accept;
@@ -71,11 +87,19 @@ func TestHostTable(t *testing.T) {
 			}
 			chain prerouting {
 				type filter hook prerouting priority -300; policy accept;
-				iifname != "pod2gw" iifname "pod2*" counter drop comment "stranger"
-				ip saddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 >= 65536 fib saddr . iif oif missing counter drop comment "vxlan"
-				ip6 saddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 >= 65536 fib saddr . iif oif missing counter drop comment "vxlan"
-				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 >= 65536 notrack
-				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 >= 65536 notrack
+				iifname "pod2*" goto ports
+				meta l4proto udp th dport 4789 @th,96,24 >= 65536 goto vxlan
+			}
+			chain ports {
+				iifname != "pod2gw" counter drop comment "stranger"
+				ip daddr @denied4 counter drop comment "denied"
+				ip6 daddr @denied6 counter drop comment "denied"
+			}
+			chain vxlan {
+				ip saddr @nodes4 fib saddr . iif oif missing counter drop comment "vxlan"
+				ip6 saddr @nodes6 fib saddr . iif oif missing counter drop comment "vxlan"
+				ip daddr @nodes4 notrack
+				ip6 daddr @nodes6 notrack
 			}
 		}`)
 }
@@ -95,36 +119,28 @@ func TestEachCommentHasAMeaning(t *testing.T) {
 	}
 }
 
-// Packets to a denied address are dropped before and after translation, and before any rule
-// that lets packets of Networks out.
+// A set of intervals takes no prefix that another one contains.
 func TestDenied(t *testing.T) {
-	is := table(State{UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16"), Denied: []netip.Prefix{
-		netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("10.96.0.0/12")}})
-	is.Sets = nil
-	is.Chains = slices.DeleteFunc(is.Chains, func(c Chain) bool { return c.Name != "forward" && c.Name != "prerouting" })
-	for i, c := range is.Chains {
-		is.Chains[i].Rules = slices.DeleteFunc(c.Rules, func(rule string) bool {
-			return !strings.HasPrefix(rule, `iifname "pod2gw"`) || strings.Contains(rule, "@")
-		})
+	var denied []netip.Prefix
+	for _, text := range []string{"fd00::/8", "169.254.169.254/32", "10.96.0.0/12", "10.96.0.0/12", "10.100.0.0/16", "169.254.0.0/17", "10.112.0.0/12"} {
+		denied = append(denied, netip.MustParsePrefix(text))
 	}
-	expect(t, is.String(), `
+	sets := table(State{Denied: denied}).Sets
+	sets = slices.DeleteFunc(sets, func(s Set) bool { return !s.Interval })
+	expect(t, Table{Sets: sets}.String(), `
 		table inet pod2 {
-			chain forward {
-				type filter hook forward priority 0; policy accept;
-				iifname "pod2gw" oifname "pod2gw" counter drop comment "network"
-				iifname "pod2gw" ip daddr 10.96.0.0/12 counter drop comment "denied"
-				iifname "pod2gw" ip daddr 169.254.169.254/32 counter drop comment "denied"
-				iifname "pod2gw" ip6 daddr fd00::/8 counter drop comment "denied"
-				iifname "pod2gw" meta l4proto tcp tcp flags syn tcp option maxseg size set rt mtu
-				iifname "pod2gw" ip saddr 100.64.0.0/16 ct state new,established,related accept
-				iifname "pod2gw" ip6 saddr fd64:706f:6432::/96 ct state new,established,related accept
-				iifname "pod2gw" counter drop comment "invalid"
+			set denied4 {
+				type ipv4_addr
+				flags interval
+				elements = { 10.96.0.0/12,
+					     10.112.0.0/12,
+					     169.254.0.0/17,
+					     169.254.169.254 }
 			}
-			chain prerouting {
-				type filter hook prerouting priority -300; policy accept;
-				iifname "pod2gw" ip daddr 10.96.0.0/12 counter drop comment "denied"
-				iifname "pod2gw" ip daddr 169.254.169.254/32 counter drop comment "denied"
-				iifname "pod2gw" ip6 daddr fd00::/8 counter drop comment "denied"
+			set denied6 {
+				type ipv6_addr
+				flags interval
+				elements = { fd00::/8 }
 			}
 		}`)
 }
@@ -138,7 +154,10 @@ func TestReversePathFilterOff(t *testing.T) {
 
 // A port of a pod is closed without its program. The gateway has another name that begins alike.
 func TestPortsAreClosed(t *testing.T) {
-	chains := table(State{}).Chains
-	prerouting := chains[slices.IndexFunc(chains, func(c Chain) bool { return c.Name == "prerouting" })]
-	expect(t, prerouting.Rules[0], fmt.Sprintf("iifname != %q iifname \"%s*\" counter drop comment \"stranger\"", GatewayName, cni.InterfacePrefix))
+	first := map[string]string{}
+	for _, c := range table(State{}).Chains {
+		first[c.Name] = c.Rules[0]
+	}
+	expect(t, first["prerouting"], fmt.Sprintf(`iifname "%s*" goto ports`, cni.InterfacePrefix))
+	expect(t, first["ports"], fmt.Sprintf(`iifname != %q counter drop comment "stranger"`, GatewayName))
 }

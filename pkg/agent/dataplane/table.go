@@ -13,13 +13,17 @@ type Table struct {
 	Chains []Chain
 }
 
-// Set has its elements in order. If its type has no port, that of an element is 0.
+// Set has its elements in order. If its type has no port, that of an element is 0. A set of intervals has prefixes
+// instead, which do not overlap.
 type Set struct {
 	Name, Type string
 	Elements   []netip.AddrPort
+	Interval   bool
+	Prefixes   []netip.Prefix
 }
 
-// Chain has the name of its hook, and accepts packets that no rule drops.
+// Chain has the name of its hook, and accepts packets that no rule drops. One without a type has no hook: rules lead to
+// it with goto.
 type Chain struct {
 	Name, Type string
 	Priority   int
@@ -32,13 +36,19 @@ func (t Table) String() string {
 	fmt.Fprintf(&b, "table inet %s {\n", TableName)
 	for _, s := range t.Sets {
 		fmt.Fprintf(&b, "\tset %s {\n\t\ttype %s\n", s.Name, s.Type)
-		if len(s.Elements) > 0 {
-			fmt.Fprintf(&b, "\t\telements = { %s }\n", strings.Join(s.texts(), ",\n\t\t\t     "))
+		if s.Interval {
+			b.WriteString("\t\tflags interval\n")
+		}
+		if texts := s.texts(); len(texts) > 0 {
+			fmt.Fprintf(&b, "\t\telements = { %s }\n", strings.Join(texts, ",\n\t\t\t     "))
 		}
 		b.WriteString("\t}\n")
 	}
 	for _, c := range t.Chains {
-		fmt.Fprintf(&b, "\tchain %s {\n\t\ttype %[2]s hook %[1]s priority %[3]d; policy accept;\n", c.Name, c.Type, c.Priority)
+		fmt.Fprintf(&b, "\tchain %s {\n", c.Name)
+		if c.Type != "" {
+			fmt.Fprintf(&b, "\t\ttype %s hook %s priority %d; policy accept;\n", c.Type, c.Name, c.Priority)
+		}
 		for _, rule := range c.Rules {
 			fmt.Fprintf(&b, "\t\t%s\n", rule)
 		}
@@ -56,6 +66,9 @@ func (s Set) texts() (texts []string) {
 		}
 		texts = append(texts, text)
 	}
+	for _, p := range s.Prefixes {
+		texts = append(texts, strings.TrimSuffix(p.String(), fmt.Sprint("/", p.Addr().BitLen())))
+	}
 	return texts
 }
 
@@ -69,5 +82,17 @@ func newSet(name, kind string, all []netip.AddrPort) Set {
 	}
 	slices.SortFunc(s.Elements, netip.AddrPort.Compare)
 	s.Elements = slices.Compact(s.Elements)
+	return s
+}
+
+// newIntervals has the prefixes of its family, in order, without those that another one contains.
+func newIntervals(name, kind string, all []netip.Prefix) Set {
+	s := Set{Name: name, Type: kind, Interval: true}
+	for _, p := range slices.SortedFunc(slices.Values(all), netip.Prefix.Compare) { // the wider of two comes first
+		contained := len(s.Prefixes) > 0 && s.Prefixes[len(s.Prefixes)-1].Overlaps(p)
+		if p.Addr().Is4() == (kind == "ipv4_addr") && !contained {
+			s.Prefixes = append(s.Prefixes, p)
+		}
+	}
 	return s
 }

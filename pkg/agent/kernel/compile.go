@@ -104,6 +104,8 @@ func compile(rule string) ([]expr.Any, error) {
 	for len(c.words) > 0 {
 		if list, ok := phrase(c, statements); ok {
 			c.emit(list...)
+		} else if c.take("goto") {
+			c.emit(&expr.Verdict{Kind: expr.VerdictGoto, Chain: c.next()})
 		} else if err := c.match(); err != nil {
 			return nil, fmt.Errorf("rule %q, before %q: %w", rule, strings.Join(c.words, " "), err)
 		}

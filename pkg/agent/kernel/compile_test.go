@@ -47,16 +47,20 @@ func TestTableOfDataplane(t *testing.T) {
 	}
 	want := compiled().fingerprint()
 	for name, change := range map[string]func(c *content){
-		"flags":        func(c *content) { c.flags = 1 },
-		"a chain":      func(c *content) { c.chains = c.chains[1:] },
-		"a hook":       func(c *content) { c.chains[0].Hooknum = nftables.ChainHookPostrouting },
-		"a priority":   func(c *content) { c.chains[0].Priority = nftables.ChainPriorityLast },
-		"a policy":     func(c *content) { *c.chains[0].Policy = nftables.ChainPolicyDrop },
-		"a rule":       func(c *content) { c.rules["forward"] = c.rules["forward"][1:] },
-		"order":        func(c *content) { slices.Reverse(c.rules["forward"]) },
-		"a verdict":    func(c *content) { c.rules["input"][0].Exprs[3] = &expr.Verdict{Kind: expr.VerdictAccept} },
-		"a comment":    func(c *content) { c.rules["input"][0].UserData = nil },
-		"a set":        func(c *content) { c.sets = c.sets[1:] },
+		"flags":      func(c *content) { c.flags = 1 },
+		"a chain":    func(c *content) { c.chains = c.chains[1:] },
+		"a hook":     func(c *content) { c.chains[0].Hooknum = nftables.ChainHookPostrouting },
+		"a priority": func(c *content) { c.chains[0].Priority = nftables.ChainPriorityLast },
+		"a policy":   func(c *content) { *c.chains[0].Policy = nftables.ChainPolicyDrop },
+		"a rule":     func(c *content) { c.rules["forward"] = c.rules["forward"][1:] },
+		"order":      func(c *content) { slices.Reverse(c.rules["forward"]) },
+		"a verdict":  func(c *content) { c.rules["input"][0].Exprs[3] = &expr.Verdict{Kind: expr.VerdictAccept} },
+		"a comment":  func(c *content) { c.rules["input"][0].UserData = nil },
+		"a set":      func(c *content) { c.sets = c.sets[1:] },
+		"an end":     func(c *content) { c.elements["denied4"][0].IntervalEnd = true },
+		"a goto": func(c *content) {
+			c.rules["forward"][0].Exprs[2] = &expr.Verdict{Kind: expr.VerdictGoto, Chain: "inbound"}
+		},
 		"an element":   func(c *content) { c.elements["nodes4"][0].Key[2]++ },
 		"one too many": func(c *content) { c.elements["nodes4"] = append(c.elements["nodes4"], c.elements["nodes4"][0]) },
 	} {

@@ -30,34 +30,37 @@ func (r Rules) Drops() map[string]uint64 {
 // Refuses returns the comments of the rules that drop packets of Networks to the address: node, api and denied. The
 // rules with api match also the port.
 func (r Rules) Refuses(to netip.Addr) (comments []string) {
-	for _, rule := range r.content.rules["forward"] {
-		if name := comment(rule); name != "vxlan" && r.matches(rule.Exprs, to.AsSlice()) {
-			comments = append(comments, name)
+	for _, rule := range r.content.rules["outbound"] {
+		if r.matches(rule.Exprs, to.AsSlice()) {
+			comments = append(comments, comment(rule))
 		}
 	}
 	return comments
 }
 
-// matches says whether the expressions compare the destination, and it is that one.
+// matches says whether the expressions look the destination up in a set, and it is there.
 func (r Rules) matches(list []expr.Any, to []byte) bool {
 	offset := map[int]uint32{4: 16, 16: 24}[len(to)] // in the header of IPv4 and of IPv6
-	begin := slices.IndexFunc(list, func(e expr.Any) bool {
+	reads := slices.ContainsFunc(list, func(e expr.Any) bool {
 		p, ok := e.(*expr.Payload)
 		return ok && p.Base == expr.PayloadBaseNetworkHeader && p.Offset == offset && int(p.Len) == len(to)
 	})
-	for i := begin; i >= 0 && i < len(list); i++ {
-		switch e := list[i].(type) {
-		case *expr.Lookup: // its keys begin with the address
-			return slices.ContainsFunc(r.content.elements[e.SetName], func(e nftables.SetElement) bool { return bytes.HasPrefix(e.Key, to) })
-		case *expr.Bitwise:
-			masked := bytes.Clone(to)
-			for k := range min(len(masked), len(e.Mask)) {
-				masked[k] &= e.Mask[k]
-			}
-			to = masked
-		case *expr.Cmp:
-			return bytes.Equal(to, e.Data)
+	return reads && slices.ContainsFunc(list, func(e expr.Any) bool {
+		lookup, ok := e.(*expr.Lookup)
+		return ok && r.has(lookup.SetName, to)
+	})
+}
+
+// has says whether a set has the address: alone, at the beginning of a key, or in an interval. A set of intervals has their
+// beginnings and ends, in order.
+func (r Rules) has(name string, address []byte) (found bool) {
+	intervals := slices.ContainsFunc(r.content.sets, func(s *nftables.Set) bool { return s.Name == name && s.Interval })
+	for _, e := range r.content.elements[name] {
+		if intervals && bytes.Compare(e.Key, address) <= 0 {
+			found = !e.IntervalEnd
+		} else if !intervals && bytes.HasPrefix(e.Key, address) {
+			return true
 		}
 	}
-	return false
+	return found
 }

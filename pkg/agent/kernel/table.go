@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/ipam"
 )
 
 const family = nftables.TableFamilyINet
@@ -57,9 +58,15 @@ func compileTable(t dataplane.Table) (content, error) {
 	c := content{rules: map[string][]*nftables.Rule{}, elements: map[string][]nftables.SetElement{}}
 	table := &nftables.Table{Family: family, Name: dataplane.TableName}
 	for _, s := range t.Sets {
-		c.sets = append(c.sets, &nftables.Set{Table: table, Name: s.Name, KeyType: setTypes[s.Type]})
+		c.sets = append(c.sets, &nftables.Set{Table: table, Name: s.Name, KeyType: setTypes[s.Type], Interval: s.Interval})
 		for _, e := range s.Elements {
 			c.elements[s.Name] = append(c.elements[s.Name], nftables.SetElement{Key: elementKey(setTypes[s.Type], e)})
+		}
+		for _, p := range s.Prefixes {
+			c.elements[s.Name] = append(c.elements[s.Name], nftables.SetElement{Key: p.Addr().AsSlice()})
+			if next := ipam.LastOf(p).Next(); next.IsValid() {
+				c.elements[s.Name] = append(c.elements[s.Name], nftables.SetElement{Key: next.AsSlice(), IntervalEnd: true})
+			}
 		}
 	}
 	for _, wanted := range t.Chains {
@@ -86,8 +93,17 @@ func (c content) sort() {
 	slices.SortFunc(c.chains, func(a, b *nftables.Chain) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.sets, func(a, b *nftables.Set) int { return cmp.Compare(a.Name, b.Name) })
 	for _, elements := range c.elements {
-		slices.SortFunc(elements, func(a, b nftables.SetElement) int { return bytes.Compare(a.Key, b.Key) })
+		slices.SortFunc(elements, func(a, b nftables.SetElement) int { // an interval may begin where another ends
+			return cmp.Or(bytes.Compare(a.Key, b.Key), cmp.Compare(ends(b), ends(a)))
+		})
 	}
+}
+
+func ends(e nftables.SetElement) int {
+	if e.IntervalEnd {
+		return 1
+	}
+	return 0
 }
 
 // setTypes that package dataplane uses.
@@ -110,6 +126,9 @@ func elementKey(kind nftables.SetDatatype, e netip.AddrPort) []byte {
 var hooks = []string{"prerouting", "input", "forward", "output", "postrouting"}
 
 func newChain(table *nftables.Table, c dataplane.Chain) *nftables.Chain {
+	if c.Type == "" {
+		return &nftables.Chain{Name: c.Name, Table: table}
+	}
 	policy := nftables.ChainPolicyAccept
 	return &nftables.Chain{Name: c.Name, Table: table, Type: nftables.ChainType(c.Type), Policy: &policy,
 		Priority: nftables.ChainPriorityRef(nftables.ChainPriority(c.Priority)),
@@ -139,6 +158,8 @@ func (c content) replace() error {
 	}
 	for _, chain := range c.chains {
 		conn.AddChain(chain)
+	}
+	for _, chain := range c.chains {
 		for _, rule := range c.rules[chain.Name] {
 			conn.AddRule(rule)
 		}
@@ -206,7 +227,7 @@ func (c content) fingerprint() string {
 	for _, set := range c.sets {
 		fmt.Fprint(&b, "set ", set.Name, " ", set.KeyType.Name, " ", set.IsMap, set.Interval, set.HasTimeout)
 		for _, e := range c.elements[set.Name] {
-			fmt.Fprintf(&b, " %x", e.Key)
+			fmt.Fprintf(&b, " %x %t", e.Key, e.IntervalEnd)
 		}
 		fmt.Fprintln(&b)
 	}
