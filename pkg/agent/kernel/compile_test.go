@@ -20,7 +20,7 @@ func table(t *testing.T, nodes ...string) dataplane.Table {
 	t.Helper()
 	s := dataplane.State{Node: "n1", UDPPort: 4789, VXLANReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16"),
 		Self:       []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd0a::1")},
-		Denied:     []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("fd00::/8")},
+		Denied:     []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("10.112.0.0/13"), netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("fd00::/8")},
 		APIServers: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:6443"), netip.MustParseAddrPort("[fd0a::1]:6443")}}
 	for _, a := range nodes {
 		s.Nodes = append(s.Nodes, netip.MustParseAddr(a))

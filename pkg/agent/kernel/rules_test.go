@@ -22,7 +22,9 @@ func TestRefuses(t *testing.T) {
 		"169.254.169.254": "[denied]",
 		"169.254.169.255": "[]",
 		"10.111.255.255":  "[denied]",
-		"10.112.0.0":      "[]",
+		"10.112.0.0":      "[denied]", // where another interval ends
+		"10.120.0.0":      "[]",
+		"253.0.0.1":       "[]", // the bytes of fd00:1::, which is denied
 		"fe00::1":         "[]",
 		"100.64.0.7":      "[]",
 	} {
