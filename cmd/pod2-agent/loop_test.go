@@ -246,7 +246,7 @@ func TestFilterOptions(t *testing.T) {
 		"--deny-cidrs=-169.254.0.0/16":                        "{ 100.100.100.200,\n\t\t\t     168.63.129.16,\n\t\t\t     192.0.0.192 }",
 		"--deny-cidrs=-169.254.0.0/16,169.254.169.254/32":     "     168.63.129.16,\n\t\t\t     169.254.169.254,\n",
 		"--vxlan-port=8472":                                   "meta l4proto udp th dport 8472 @th,96,24 >= 65536 goto vxlan",
-		"--vxlan-reverse-path-filter=false --vxlan-port=8472": "",
+		"--vxlan-reverse-path-filter=false --vxlan-port=8472": "8472 @th,96,24 >= 65536 ip daddr @nodes4 notrack",
 	} {
 		o, err := parseOptions(append(strings.Fields(arg), "--node-name=n1"))
 		if err != nil {

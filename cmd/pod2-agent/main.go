@@ -96,7 +96,7 @@ func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 
 	wake, metrics := newAlarm(), k8smetrics.NewKubeRegistry()
 	var a *agent
-	n, err := node.New(node.Config{Name: o.node, Directory: o.bpfDir, Cgroups: o.cgroupDir, UDPPort: o.vxlanPort, Transit: o.transit, Changed: wake.ring,
+	n, err := node.New(node.Config{Name: o.node, Directory: o.bpfDir, AllowBypass: o.allowBypass, UDPPort: o.vxlanPort, Transit: o.transit, Changed: wake.ring,
 		Wrote: func(took time.Duration) { a.metrics.programming.Observe(took.Seconds()) }})
 	if err != nil {
 		return err

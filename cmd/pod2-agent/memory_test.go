@@ -47,7 +47,7 @@ func TestMemoryOfALargeNetwork(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 
 	agent := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$")
-	agent.Env = append(os.Environ(), "POD2_AGENT_ARGUMENTS=--node-name=n1 --master="+largeCluster(t, pods)+" --cgroup-dir= --bpf-dir="+dir+" --cni-socket="+filepath.Join(t.TempDir(), "cni.sock"))
+	agent.Env = append(os.Environ(), "POD2_AGENT_ARGUMENTS=--node-name=n1 --master="+largeCluster(t, pods)+" --bpf-dir="+dir+" --cni-socket="+filepath.Join(t.TempDir(), "cni.sock"))
 	for _, e := range manifest[appsv1.DaemonSet](t, "DaemonSet")[0].Spec.Template.Spec.Containers[0].Env {
 		if e.Value != "" {
 			agent.Env = append(agent.Env, e.Name+"="+e.Value)

@@ -32,8 +32,8 @@ type options struct {
 	denied                 []netip.Prefix
 	underlayMTU            int32
 	netnsDir               string
-	bpfDir, cgroupDir      string
-	socket                 string
+	bpfDir, socket         string
+	allowBypass            bool
 	resync                 time.Duration
 
 	metricsAddress, healthAddress string
@@ -49,7 +49,7 @@ var commands = map[string][2]int{"cleanup": {0, 0}, "status": {0, 1}, "trace": {
 func parseOptions(args []string) (*options, error) {
 	o := &options{
 		node: os.Getenv("NODE_NAME"), vxlanPort: 4789, vxlanReversePathFilter: true, transitText: "100.64.0.0/16", underlayMTU: 1500, netnsDir: "/run/netns",
-		bpfDir: "/sys/fs/bpf/pod2", cgroupDir: "/host/sys/fs/cgroup", socket: cni.DefaultSocket, resync: 30 * time.Second, metricsAddress: "127.0.0.1:9750", healthAddress: "127.0.0.1:9751",
+		bpfDir: "/sys/fs/bpf/pod2", socket: cni.DefaultSocket, resync: 30 * time.Second, metricsAddress: "127.0.0.1:9750", healthAddress: "127.0.0.1:9751",
 	}
 	flags := o.flags()
 	err := flags.Parse(args)
@@ -98,8 +98,8 @@ func (o *options) flags() *pflag.FlagSet {
 		"Directory where the container runtime keeps the network namespaces of pods.")
 	fs.StringVar(&o.bpfDir, "bpf-dir", o.bpfDir,
 		"Directory for the tables of the data plane's programs, on a BPF file system of the node. The tables outlive the agent.")
-	fs.StringVar(&o.cgroupDir, "cgroup-dir", o.cgroupDir,
-		"Directory where cgroup v2 of the node is mounted. There, the agent forbids programs in the node's own network to send past its eBPF programs (PACKET_QDISC_BYPASS, AF_XDP). If it is empty, the agent allows it: such a program with NET_RAW then reaches the pods of Networks.")
+	fs.BoolVar(&o.allowBypass, "allow-tc-bypass", o.allowBypass,
+		"Let programs in the node's own network make sockets that send past the eBPF programs (PACKET_QDISC_BYPASS, and AF_XDP with a ring to send). Such a program with NET_RAW reaches pods of Networks, on this node and on others. For nodes that need these sockets, or whose kernel cannot refuse them (docs/concepts/limitations.md).")
 	fs.StringVar(&o.socket, "cni-socket", o.socket,
 		"Path of the socket on which the agent serves the CNI plugin pod2-cni. The agent makes its directory, which only root may enter.")
 	fs.DurationVar(&o.resync, "resync", o.resync,

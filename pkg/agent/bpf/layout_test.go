@@ -88,7 +88,7 @@ func TestObjectIsPortable(t *testing.T) {
 		t.Errorf("%s", s.ByteOrder)
 	}
 	for name, p := range s.Programs {
-		if p.Type != ebpf.SchedCLS && name != "no_bypass" {
+		if p.Type != ebpf.SchedCLS {
 			t.Errorf("%s is a program of type %s", name, p.Type)
 		}
 		if strings.Contains(p.License, "GPL") {

@@ -40,8 +40,9 @@ type Programs struct {
 	collection *ebpf.Collection
 }
 
-// spec parses the object.
-func spec() (*ebpf.CollectionSpec, error) {
+func spec() (*ebpf.CollectionSpec, error) { return parseObject(object) }
+
+func parseObject(object string) (*ebpf.CollectionSpec, error) {
 	elf, err := hex.DecodeString(strings.ReplaceAll(object, "\n", ""))
 	if err != nil {
 		return nil, fmt.Errorf("decode the data plane's programs: %w", err)
@@ -121,7 +122,7 @@ func (p *Programs) Close() { p.collection.Close() }
 // RemoveOthers removes the maps of other layouts. The kernel keeps those that an attached program uses.
 func (p *Programs) RemoveOthers() error { return removeLayouts(filepath.Dir(p.dir), p.dir) }
 
-// Unpin removes the pinned maps of all layouts from a directory of Load, and the directory if it is empty then. The
+// Unpin removes the pinned maps of all layouts, and the program of RefuseBypass, from a directory of Load, and the directory if it is empty then. The
 // kernel keeps the maps as long as a program is attached.
 func Unpin(dir string) error {
 	if err := removeLayouts(dir, ""); err != nil {

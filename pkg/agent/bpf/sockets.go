@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,50 +15,55 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AttachSockets attaches no_bypass to the sockets of all processes in a control group and in those below it. It refuses
-// those in the network namespace of the calling thread. The directory is where cgroup v2 is mounted, or cgroup v1 with v2
-// in its directory unified. The program outlives the agent. If directory is empty, AttachSockets removes it.
-func (p *Programs) AttachSockets(directory string) error {
-	const name = "no_bypass"
-	program, pin := p.collection.Programs[name], filepath.Join(p.dir, name)
-	if directory == "" {
-		if err := os.Remove(pin); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove %s from sockets: %w", name, err)
-		}
-		return nil
-	}
-	netns, err := netnsCookie()
+// socketsObject is the ELF file of src/sockets.c, as object is that of src/pod2.c.
+//
+//go:embed sockets.hex
+var socketsObject string
+
+const noBypass = "no_bypass"
+
+// RefuseBypass lets no socket in the network namespace of the calling thread send past the programs of tc. Sockets that do
+// already are not changed. The program outlives the agent. The kernel needs types (BTF), and trampolines: arm64 has
+// those from Linux 6.4 on.
+func (p *Programs) RefuseBypass() error {
+	node, err := netnsCookie()
 	if err != nil {
 		return err
 	}
-	if err := p.set("home", uint32(0), netns, "the node's network namespace"); err != nil {
+	s, err := parseObject(socketsObject)
+	if err != nil {
 		return err
 	}
-	attached, err := link.LoadPinnedLink(pin, nil)
-	if err == nil {
-		err = attached.Update(program)
-	} else if errors.Is(err, fs.ErrNotExist) {
-		attached, err = link.AttachCgroup(link.CgroupOptions{Path: cgroup2(directory), Attach: ebpf.AttachCGroupSetsockopt, Program: program})
-		if err == nil {
-			err = attached.Pin(pin)
-		}
+	if err := s.Variables["node"].Set(node); err != nil {
+		return fmt.Errorf("set the network namespace of %s: %w", noBypass, err)
 	}
-	if attached != nil {
-		_ = attached.Close()
-	}
+	c, err := ebpf.NewCollection(s)
 	if err != nil {
-		return fmt.Errorf("attach %s to the sockets of the control groups in %s: mount cgroup v2 of the node there, or allow sockets that skip tc with --cgroup-dir= (docs/concepts/limitations.md): %w", name, directory, err)
+		return fmt.Errorf("load %s into the kernel: %w", noBypass, err)
 	}
-	return nil
+	defer c.Close()
+	attached, err := link.AttachTracing(link.TracingOptions{Program: c.Programs[noBypass]})
+	if err != nil {
+		return fmt.Errorf("attach %s: %w", noBypass, err)
+	}
+	defer attached.Close()
+	// It takes the name of the one that the agent before attached, which is gone then. So no moment is without one.
+	next := filepath.Join(p.dir, noBypass+"_next")
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the rest of an unfinished start: %w", err)
+	}
+	if err := attached.Pin(next); err != nil {
+		return fmt.Errorf("keep %s: %w", noBypass, err)
+	}
+	return os.Rename(next, filepath.Join(p.dir, noBypass))
 }
 
-func cgroup2(directory string) string {
-	var s unix.Statfs_t
-	hybrid := filepath.Join(directory, "unified")
-	if err := unix.Statfs(hybrid, &s); err == nil && s.Type == unix.CGROUP2_SUPER_MAGIC {
-		return hybrid
+// AllowBypass removes the program of RefuseBypass.
+func (p *Programs) AllowBypass() error {
+	if err := os.Remove(filepath.Join(p.dir, noBypass)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove %s: %w", noBypass, err)
 	}
-	return directory
+	return nil
 }
 
 // netnsCookie identifies the network namespace of the calling thread.

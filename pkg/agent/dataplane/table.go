@@ -91,7 +91,7 @@ func newIntervals(name, kind string, all []netip.Prefix) Set {
 	for _, p := range slices.SortedFunc(slices.Values(all), netip.Prefix.Compare) { // the wider of two comes first
 		contained := len(s.Prefixes) > 0 && s.Prefixes[len(s.Prefixes)-1].Overlaps(p)
 		if p.Addr().Is4() == (kind == "ipv4_addr") && !contained {
-			s.Prefixes = append(s.Prefixes, p)
+			s.Prefixes = append(s.Prefixes, p.Masked())
 		}
 	}
 	return s

@@ -24,8 +24,6 @@ type Config struct {
 	Name string
 	// Directory for pinned maps, on a BPF file system.
 	Directory string
-	// Cgroups is where cgroup v2 of this Node is mounted. If it is empty, sockets of the Node can skip tc.
-	Cgroups string
 	// UDPPort of VXLAN.
 	UDPPort uint16
 	// Transit has the addresses that the node sees instead of IPv4 addresses of pods.
@@ -35,6 +33,8 @@ type Config struct {
 	Changed func()
 	// Wrote, if not nil, is called after an event with the time that its entries took.
 	Wrote func(time.Duration)
+	// AllowBypass lets sockets of this Node send past the programs.
+	AllowBypass bool
 	// Patience is how long Add waits for a pod that the agent does not know yet. Defaults to 5
 	// seconds.
 	Patience time.Duration
@@ -69,6 +69,8 @@ type Node struct {
 	// behind is why the maps lack a change. Sync repairs them.
 	behind error
 	config tables.Config
+	// bypass is why sockets of this Node can send past the programs.
+	bypass error
 	// peer is the end of the gateway's pair that has programs.
 	peer uint32
 }
@@ -100,6 +102,13 @@ func New(c Config) (*Node, error) {
 		wires: map[netip.Addr]tables.Wire{}, attached: map[uint32]bool{}, past: map[bpf.Drop]uint64{}, names: map[int32]name{},
 	}
 	n.desired.SetTransits(c.Transit, transits)
+	// At once, because pods in the node's network start without the agent.
+	if !c.AllowBypass {
+		n.bypass = programs.RefuseBypass()
+	} else if err := programs.AllowBypass(); err != nil {
+		programs.Close()
+		return nil, err
+	}
 	return n, nil
 }
 
@@ -259,7 +268,11 @@ func (n *Node) Block(why error) {
 func (n *Node) Problems() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.desired.Problems()
+	problems := n.desired.Problems()
+	if n.bypass != nil {
+		problems = append(problems, fmt.Sprintf("a program with NET_RAW in the node's own network can send past the eBPF programs, because this kernel does not take the one that forbids it: give NET_RAW to no untrusted pod with hostNetwork, and set --allow-tc-bypass: %v", n.bypass))
+	}
+	return problems
 }
 
 // Size is the number of entries of each kind.

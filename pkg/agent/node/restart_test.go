@@ -117,7 +117,7 @@ func TestRestartLosesNoPacket(t *testing.T) {
 func TestAnotherTableLosesNoPacket(t *testing.T) {
 	uninterrupted(t, func(n *labNode) {
 		for i := range 20 {
-			n.state.Denied = []netip.Prefix{netip.PrefixFrom(addr("203.0.113.1"), 12+i).Masked()}
+			n.state.Denied = []netip.Prefix{netip.PrefixFrom(addr("203.0.113.1"), 12+i)}
 			if steps, _ := n.step(false); steps != "nft replace table inet pod2\n" {
 				t.Errorf("steps:\n%s", steps)
 			}

@@ -177,7 +177,7 @@ func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
 
 // attach all programs, also where they are attached already: another program may have removed them.
 func (n *Node) attach(device int, peer uint32) error {
-	errs := []error{n.programs.AttachVXLAN(device), n.programs.AttachLoopback(), n.programs.AttachSockets(n.Cgroups)}
+	errs := []error{n.programs.AttachVXLAN(device), n.programs.AttachLoopback()}
 	if peer != 0 {
 		err := n.programs.AttachGateway(int(n.config.Gateway), int(peer))
 		if errs = append(errs, err); err == nil {

@@ -39,7 +39,7 @@ func (g *agent) start(ctx context.Context, b *bench) {
 	const health = "127.0.0.1:9751"
 	n := g.node
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(b.root, "bin/pod2-agent"), "--kubeconfig="+b.Kubeconfig(), "--node-name="+n.name,
-		"--netns-dir="+n.path("netns"), "--bpf-dir="+n.path("bpf/pod2"), "--cgroup-dir=/sys/fs/cgroup", "--cni-socket="+n.path("cni/socket"), "--health-probe-bind-address="+health)
+		"--netns-dir="+n.path("netns"), "--bpf-dir="+n.path("bpf/pod2"), "--cni-socket="+n.path("cni/socket"), "--health-probe-bind-address="+health)
 	n.do(func() { g.Process = measure.Start(cmd, n.path("agent.log")) })
 	measure.WaitReady(ctx, g.client, health, g.Process)
 }

@@ -2,7 +2,6 @@
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <linux/if_xdp.h>
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -17,7 +16,5 @@
 #define BY_DEVICE 0x706f	  /* tc_index of a packet for the VXLAN device */
 #define BY_GATEWAY 0x7067	  /* tc_index of a packet that the node routed to pod2gw */
 #define AF_INET 2
-#define SOL_PACKET 263
-#define SOL_XDP 283
 #define LOOPBACK 1		  /* the index of lo in each network namespace */
 #define FIRST_VNI (1 << 16)	  /* the controller assigns numbers from here on */

@@ -58,8 +58,6 @@ struct config {
 	__u8 mac[6];   /* of pod2gw */
 };
 
-/* home has one entry: the cookie of the node's network namespace. */
-
 /* drops: dropped packets, on each CPU. */
 struct drop_key {
 	__u32 vni;       /* 0: not known */

@@ -129,7 +129,7 @@ int from_port(struct __sk_buff *skb)
 
 /* to_port lets nothing through but answers of from_port: packets of pods go to the other end of
  * the veth at once (bpf_redirect_peer), and no program of the node may speak to a pod. It does not see raw
- * sockets that skip tc when they send: see no_bypass. */
+ * sockets that skip tc when they send: see sockets.c. */
 SEC("tc")
 int to_port(struct __sk_buff *skb)
 {
@@ -224,7 +224,7 @@ int from_vxlan(struct __sk_buff *skb)
  * program of the node with a raw socket, would speak with the address of this node. The kernel forgets
  * the port when the VXLAN device encapsulates, so by_device marks the packet. The mark counts only
  * where the port is forgotten: the node forwards packets of pods that can set it. Raw sockets that skip tc
- * would pass here, and no receiver could tell them from this node: see no_bypass. At the ingress of the
+ * would pass here, and no receiver could tell them from this node: see sockets.c. At the ingress of the
  * loopback interface, it drops VXLAN with the forged address of another node. */
 SEC("tc")
 int to_wire(struct __sk_buff *skb)
@@ -243,20 +243,6 @@ int to_wire(struct __sk_buff *skb)
 	    (vni < FIRST_VNI || (skb->ifindex != LOOPBACK && !is_zero(to.word) && !bpf_map_lookup_elem(&nodes, &to))))
 		return TC_ACT_UNSPEC;
 	return drop(skb, vni, INJECTED);
-}
-
-/* no_bypass refuses the two options by which a socket sends past tc (packet(7), AF_XDP) to all processes in the
- * network namespace of the node. From other namespaces, packets come by from_port or by no interface of ours. */
-SEC("cgroup/setsockopt")
-int no_bypass(struct bpf_sockopt *option)
-{
-	__u32 first = 0;
-	__u64 *node = bpf_map_lookup_elem(&home, &first);
-	int bypass = (option->level == SOL_PACKET && option->optname == PACKET_QDISC_BYPASS) ||
-		     (option->level == SOL_XDP && option->optname == XDP_TX_RING);
-
-	option->optlen = 0; /* the kernel reads the value of the caller, which may be large */
-	return !(bypass && node && *node == bpf_get_netns_cookie(option));
 }
 
 char apache[] SEC("license") = "Apache-2.0";

@@ -16,7 +16,6 @@ TABLE(transits, BPF_MAP_TYPE_HASH, 4096, struct address, __u32);
 TABLE(networks, BPF_MAP_TYPE_HASH, 1 << 14, __u32, struct network);
 TABLE(nodes, BPF_MAP_TYPE_HASH, 1 << 15, struct address, struct node);
 TABLE(config, BPF_MAP_TYPE_ARRAY, 1, __u32, struct config);
-TABLE(home, BPF_MAP_TYPE_ARRAY, 1, __u32, __u64);
 TABLE(drops, BPF_MAP_TYPE_PERCPU_HASH, 1 << 14, struct drop_key, __u64);
 
 static __always_inline int drop(struct __sk_buff *skb, __u32 vni, __u32 reason)
