@@ -44,3 +44,26 @@ func TestRefusesWithoutRules(t *testing.T) {
 		return err
 	})
 }
+
+// An interval up to the last address has no end. The kernel returns it as it was written.
+func TestEverythingIsDenied(t *testing.T) {
+	n := newNode(t)
+	for i, s := range n.want.Table.Sets {
+		if s.Interval {
+			n.want.Table.Sets[i].Prefixes = []netip.Prefix{netip.MustParsePrefix(map[string]string{"denied4": "0.0.0.0/0", "denied6": "::/0"}[s.Name])}
+		}
+	}
+	n.apply(t)
+	if again := n.apply(t); again != "" {
+		t.Errorf("another sync changes\n%s", again)
+	}
+	n.in(t, func() error {
+		rules, err := ReadRules()
+		for _, to := range []string{"0.0.0.0", "255.255.255.255", "::", "fe80::1"} {
+			if got := fmt.Sprint(rules.Refuses(netip.MustParseAddr(to))); got != "[denied]" {
+				t.Errorf("%s: got %s", to, got)
+			}
+		}
+		return err
+	})
+}
