@@ -96,9 +96,11 @@ rules:
 		manifest += fmt.Sprintf("- {apiGroups: [%q], resources: %s, verbs: %s}\n", rules[i], list(rules[i+1]), list(rules[i+2]))
 	}
 	create(t, namespace, manifest)
-	first := func(words string) string { return strings.Trim(strings.Fields(words)[0], `"`) }
-	resource, sub, _ := strings.Cut(first(rules[1]), "/")
-	waitAllowed(t, name, authorizationv1.ResourceAttributes{Namespace: namespace, Group: rules[0], Resource: resource, Subresource: sub, Verb: first(rules[2])})
+	for i := 0; i < len(rules); i += 3 {
+		last := func(words string) string { return strings.Trim(words[strings.LastIndex(words, " ")+1:], `"`) }
+		resource, sub, _ := strings.Cut(last(rules[i+1]), "/")
+		waitAllowed(t, name, authorizationv1.ResourceAttributes{Namespace: namespace, Group: rules[i], Resource: resource, Subresource: sub, Verb: last(rules[i+2])})
+	}
 	return knownUser(t, namespace, name)
 }
 
