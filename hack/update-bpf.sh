@@ -3,8 +3,8 @@
 # So `go build` needs no C compiler. It uses Debian's clang 14; another version may write other
 # code for the same source. As root on Debian, it installs clang and the headers.
 #
-#   hack/update-bpf.sh          writes the file
-#   hack/update-bpf.sh --check  fails if the file is stale; compares nothing on other systems than Debian 12, as their
+#   hack/update-bpf.sh          writes the files
+#   hack/update-bpf.sh --check  fails if one is stale; compares nothing on other systems than Debian 12, as their
 #                               headers differ
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../pkg/agent/bpf"

@@ -39,7 +39,7 @@ func newMetrics() *metrics {
 			"Time from the notification of a change of a pod, Network or node until the maps of the programs had it."),
 		syncs:    histogram("pod2_agent_sync_duration_seconds", "Time to read the kernel, compare it and change it."),
 		errors:   k8smetrics.NewCounter(&k8smetrics.CounterOpts{Name: "pod2_agent_sync_errors_total", Help: "Syncs that failed at least in part. The agent retries each after a second.", StabilityLevel: k8smetrics.ALPHA}),
-		problems: gauge("pod2_agent_problems", "Contradictions in the agent's input, and pods that it could not give a route to all of their Network. The agent's log lists them."),
+		problems: gauge("pod2_agent_problems", "Contradictions in the agent's input, pods that it could not give a route to all of their Network, and 1 if the kernel does not refuse sockets that send past the programs. The agent's log lists them."),
 		ready:    gauge("pod2_agent_ready", "1 if the kernel matched the desired state at the last comparison, as /readyz reports; else 0."),
 	}
 }

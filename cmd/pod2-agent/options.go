@@ -99,7 +99,7 @@ func (o *options) flags() *pflag.FlagSet {
 	fs.StringVar(&o.bpfDir, "bpf-dir", o.bpfDir,
 		"Directory for the tables of the data plane's programs, on a BPF file system of the node. The tables outlive the agent.")
 	fs.BoolVar(&o.allowBypass, "allow-tc-bypass", o.allowBypass,
-		"Let programs in the node's own network make sockets that send past the eBPF programs (PACKET_QDISC_BYPASS, and AF_XDP with a ring to send). Such a program with NET_RAW reaches pods of Networks, on this node and on others. For nodes that need these sockets, or whose kernel cannot refuse them (docs/concepts/limitations.md).")
+		"Let programs in the node's own network make sockets that send past the eBPF programs (PACKET_QDISC_BYPASS, and AF_XDP with a ring to send). Such a program with NET_RAW reaches pods of Networks, on this node and on others. For nodes that need these sockets (docs/concepts/limitations.md).")
 	fs.StringVar(&o.socket, "cni-socket", o.socket,
 		"Path of the socket on which the agent serves the CNI plugin pod2-cni. The agent makes its directory, which only root may enter.")
 	fs.DurationVar(&o.resync, "resync", o.resync,

@@ -80,7 +80,7 @@ func TestNoSocketSkipsPrograms(t *testing.T) {
 	}
 	out, err := forge("node", "eth0")
 	refused := err != nil && strings.Contains(out, "make a socket that skips tc: operation not permitted")
-	if problem := run(t, "pod2-agent", "logs", "--selector=app.kubernetes.io/name=pod2-agent", "--tail=-1"); !refused && !strings.Contains(problem, "can send past the eBPF programs") {
+	if problem := run(t, "pod2-agent", "logs", "--selector=app.kubernetes.io/name=pod2-agent", "--tail=-1"); !refused && !strings.Contains(problem, "may send past the eBPF programs") {
 		t.Errorf("in the node's network: %v\n%s", err, out)
 	}
 }

@@ -1,4 +1,4 @@
-// Package bpf loads the tc programs of the data plane into the kernel, attaches them to
+// Package bpf loads the tc programs of the data plane, and one for sockets, into the kernel, attaches them to
 // interfaces, and reads and writes their maps. It decides nothing: package tables has
 // the contents of the maps. src has the programs in C, and pod2.hex and sockets.hex have them compiled.
 //

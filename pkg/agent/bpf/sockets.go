@@ -47,24 +47,32 @@ func (p *Programs) RefuseBypass() error {
 		return fmt.Errorf("attach %s: %w", noBypass, err)
 	}
 	defer attached.Close()
-	// It takes the name of the one that the agent before attached, which is gone then. So no moment is without one.
-	next := filepath.Join(p.dir, noBypass+"_next")
+	// The new program takes the file of the one before, which is detached then. So no moment is without one.
+	next := p.noBypass("_next")
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the rest of an unfinished start: %w", err)
 	}
 	if err := attached.Pin(next); err != nil {
 		return fmt.Errorf("keep %s: %w", noBypass, err)
 	}
-	return os.Rename(next, filepath.Join(p.dir, noBypass))
+	if err := os.Rename(next, p.noBypass("")); err != nil {
+		return errors.Join(fmt.Errorf("keep %s: %w", noBypass, err), os.Remove(next))
+	}
+	return nil
 }
 
 // AllowBypass removes the program of RefuseBypass.
 func (p *Programs) AllowBypass() error {
-	if err := os.Remove(filepath.Join(p.dir, noBypass)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove %s: %w", noBypass, err)
+	for _, suffix := range []string{"", "_next"} {
+		if err := os.Remove(p.noBypass(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove %s: %w", noBypass, err)
+		}
 	}
 	return nil
 }
+
+// noBypass is the file that keeps the program attached.
+func (p *Programs) noBypass(suffix string) string { return filepath.Join(p.dir, noBypass+suffix) }
 
 // netnsCookie identifies the network namespace of the calling thread.
 func netnsCookie() (uint64, error) {

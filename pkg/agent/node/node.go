@@ -77,8 +77,8 @@ type Node struct {
 
 type name struct{ namespace, name string }
 
-// New loads the programs. The kernel stays unchanged until the first Sync: programs of an
-// earlier agent continue with their maps.
+// New loads the programs. Those of an earlier agent continue with their maps until the first Sync. New attaches only the
+// program that refuses sockets which send past the others.
 func New(c Config) (*Node, error) {
 	if err := supported(); err != nil {
 		return nil, err
@@ -270,7 +270,7 @@ func (n *Node) Problems() []string {
 	defer n.mu.Unlock()
 	problems := n.desired.Problems()
 	if n.bypass != nil {
-		problems = append(problems, fmt.Sprintf("a program with NET_RAW in the node's own network can send past the eBPF programs, because this kernel does not take the one that forbids it: give NET_RAW to no untrusted pod with hostNetwork, and set --allow-tc-bypass: %v", n.bypass))
+		problems = append(problems, fmt.Sprintf("a program with NET_RAW in the node's own network may send past the eBPF programs to pods of Networks, because the agent could not make the kernel refuse it: give NET_RAW to no untrusted pod with hostNetwork on this node: %v", n.bypass))
 	}
 	return problems
 }

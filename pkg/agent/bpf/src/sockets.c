@@ -41,10 +41,10 @@ SEC("fmod_ret/security_socket_setsockopt")
 int no_bypass(__u64 *arguments)
 {
 	struct socket *socket = (void *)arguments[0];
-	int level = arguments[1], option = arguments[2], refused = arguments[3]; /* by another program of this kind */
+	int level = arguments[1], option = arguments[2];
 	int bypass = (level == SOL_PACKET && option == PACKET_QDISC_BYPASS) || (level == SOL_XDP && option == XDP_TX_RING);
 
-	return bypass && socket->sk->__sk_common.skc_net.net->net_cookie == node ? -EPERM : refused;
+	return bypass && socket->sk->__sk_common.skc_net.net->net_cookie == node ? -EPERM : 0;
 }
 
 char apache[] SEC("license") = "Apache-2.0";
