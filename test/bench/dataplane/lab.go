@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -52,6 +54,7 @@ func newLab(dir string, nodes int) *lab {
 	l := &lab{dir: dir}
 	l.wire = l.open("wire")
 	l.wire.bridge()
+	l.wire.do(skipFirewall)
 	for i := range nodes {
 		ip := netip.AddrFrom4([4]byte{10, 9, 0, byte(i + 1)})
 		n := &node{ip: ip, namespace: l.connect(l.wire, fmt.Sprint("node", i+1), ip, underlayMTU)}
@@ -67,6 +70,17 @@ func newLab(dir string, nodes int) *lab {
 	l.plain1 = l.connect(bridge, "plain1", netip.MustParseAddr("10.8.0.1"), underlayMTU-50)
 	l.plain2 = l.connect(bridge, "plain2", plain, underlayMTU-50)
 	return l
+}
+
+// skipFirewall keeps packets of bridges from the rules of iptables, as those on a cable meet none. A bridge of a node passes
+// them there, because kubelets need it.
+func skipFirewall() {
+	for _, protocol := range []string{"ip", "ip6", "arp"} {
+		err := os.WriteFile("/proc/sys/net/bridge/bridge-nf-call-"+protocol+"tables", []byte("0"), 0o644)
+		if !errors.Is(err, fs.ErrNotExist) { // a kernel without the module br_netfilter
+			measure.Check(err)
+		}
+	}
 }
 
 // path is a path of the node's own.

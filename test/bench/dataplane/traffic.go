@@ -72,11 +72,15 @@ var measures = []struct {
 	of     func(path, context.Context, time.Duration, measure.Results)
 }{{one, path.one}, {four, path.four}, {small, path.small}, {pingPong, path.pingPong}}
 
+// thirds divide a round of traffic: a virtual machine is slower for some seconds at times, so the median of many short
+// measurements says more than that of a few long ones.
+const thirds = 3
+
 // measureTraffic measures each figure on all paths, one shortly after the other, so other work of the machine
 // affects all of them. A ratio is of two figures of the same round.
 func (b *bench) measureTraffic(ctx context.Context) measure.Results {
 	r := measure.Results{}
-	for i := range b.Rounds + 1 {
+	for i := range thirds*b.Rounds + 1 {
 		paths := b.paths()
 		if i%2 == 1 {
 			slices.Reverse(paths)
@@ -87,7 +91,7 @@ func (b *bench) measureTraffic(ctx context.Context) measure.Results {
 			for _, m := range measures {
 				for _, p := range paths {
 					if needed(wire, p.name, m.figure) {
-						m.of(p, ctx, b.each, round)
+						m.of(p, ctx, b.each/thirds, round)
 					}
 				}
 			}
