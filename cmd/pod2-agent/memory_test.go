@@ -59,7 +59,7 @@ func TestMemoryOfALargeNetwork(t *testing.T) {
 	t.Cleanup(func() { _ = agent.Process.Kill(); _ = agent.Wait() })
 	status := fmt.Sprintf("/proc/%d/status", agent.Process.Pid)
 	peak, places := 0, 0
-	for end := time.Now().Add(time.Minute); places < pods && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); places < pods && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		text, err := os.ReadFile(status)
 		must(t, err)
 		_, rest, _ := strings.Cut(string(text), "RssAnon:")

@@ -1,5 +1,8 @@
-/* A program for sockets of the node. It reads structures of the kernel, so it is an object of its own: the loader
- * finds their fields in the types (BTF) of the running kernel.
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+ *
+ * A program for sockets of the node. It reads structures of the kernel, so it is an object of its own: the loader
+ * finds their fields in the types (BTF) of the running kernel. Newer kernels show them only to programs under the GPL, so
+ * this file has that license, too.
  */
 #include <linux/bpf.h>
 #include <linux/errno.h>
@@ -47,4 +50,4 @@ int no_bypass(__u64 *arguments)
 	return bypass && socket->sk->__sk_common.skc_net.net->net_cookie == node ? -EPERM : 0;
 }
 
-char apache[] SEC("license") = "Apache-2.0";
+char gpl[] SEC("license") = "GPL";
