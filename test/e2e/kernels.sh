@@ -80,7 +80,7 @@ build() {
   done
 }
 
-# initramfs ARCH KERNEL writes it to .kernels/initramfs.
+# initramfs ARCH KERNEL FILE writes it.
 initramfs() {
   local root release
   root=$(mktemp -d)
@@ -118,20 +118,21 @@ done
 poweroff -f
 INIT
   chmod +x "$root/init"
-  (cd "$root" && find . | cpio -o -H newc --quiet) >"$work/initramfs"
+  (cd "$root" && find . | cpio -o -H newc --quiet) >"$3"
   rm -rf "$root"
 }
 
-# emulate ARCH KERNEL. Not KVM: in a virtual machine it may be there and still stop at an instruction.
+# emulate ARCH KERNEL INITRAMFS, with one processor: while one changes code of the kernel, QEMU may let another one run half of it. Not
+# KVM: in a virtual machine it may be there and still stop at an instruction.
 emulate() {
-  local machine=(qemu-system-x86_64 -cpu max) console=ttyS0 time=(-smp 2)
+  local machine=(qemu-system-x86_64 -cpu max) console=ttyS0 time=()
   [[ $1 == amd64 ]] || machine=(qemu-system-aarch64 -M virt -cpu "max,pauth-impdef=on") console=ttyAMA0
   if [[ $bench ]]; then
     machine+=(-cpu "max,erms=off,fsrm=off") # with them, a copy would be an instruction for each byte
-    time=(-smp 1 -icount "shift=0,sleep=off")
+    time=(-icount "shift=0,sleep=off")
   fi
-  timeout 40m "${machine[@]}" -accel tcg "${time[@]}" -m 2048 -nographic -no-reboot -nic none -kernel "$2"/boot/vmlinuz-* \
-    -initrd "$work/initramfs" -append "console=$console panic=-1 quiet" </dev/null 2>&1 || true
+  timeout 40m "${machine[@]}" -accel tcg "${time[@]}" -smp 1 -m 2048 -nographic -no-reboot -nic none -kernel "$2"/boot/vmlinuz-* \
+    -initrd "$3" -append "console=$console panic=-1 quiet" </dev/null 2>&1 || true
 }
 
 # report LOG LINUX prints a line for each package that ended, and fails unless all tests passed.
@@ -146,7 +147,7 @@ report() {
 }
 
 failed=0
-declare -A ready
+declare -A ready titles logs
 for name in "$@"; do
   version=${name%/*} arch=amd64
   [[ $name != */* ]] || arch=${name#*/}
@@ -158,10 +159,15 @@ for name in "$@"; do
   package=$(newest "$arch" "$version")
   [[ -n $package ]] || { echo "kernels.sh: Debian has no cloud kernel $version for $arch" >&2; exit 1; }
   kernel=$(unpack "$arch" "$package")
-  log=$work/$version-$arch.log
-  linux="Linux ${package#linux-image-}"
-  initramfs "$arch" "$kernel"
-  emulate "$arch" "$kernel" >"$log"
+  titles[$name]="Linux ${package#linux-image-}"
+  logs[$name]=$work/$version-$arch.log
+  initramfs "$arch" "$kernel" "$work/$version-$arch.initramfs"
+  emulate "$arch" "$kernel" "$work/$version-$arch.initramfs" >"${logs[$name]}" &
+  [[ -z $bench ]] || wait "$!"
+done
+wait
+for name in "$@"; do
+  log=${logs[$name]} linux=${titles[$name]}
   sed -i 's/\r$//' "$log"
   report "$log" "$linux" || failed=1
   [[ $bench ]] || continue
