@@ -67,7 +67,7 @@ kernel-test: ## Run the data plane's tests on a real kernel, in temporary networ
 	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/bpf ./pkg/agent/cni ./pkg/agent/veth ./pkg/agent/kernel ./pkg/agent/node ./cmd/pod2-agent ./cmd/pod2-cni; fi
 
 .PHONY: kernel-matrix
-kernel-matrix: ## Run the tests of make kernel-test on Debian's kernels 6.1 and 6.12, and those of programs, interfaces and filter on 6.1 for arm64, in QEMU (root on Debian; twenty minutes)
+kernel-matrix: ## Run the tests of make kernel-test on Debian's kernels 6.1 and 6.12, and those of programs, interfaces and filter on 6.1 for arm64, in QEMU (root on Debian; 25 minutes)
 	@failed=0; test/e2e/kernels.sh 6.1 6.12 || failed=1; \
 	PACKAGES="pkg/agent/bpf pkg/agent/veth pkg/agent/kernel" test/e2e/kernels.sh 6.1/arm64 || failed=1; exit $$failed
 
