@@ -34,15 +34,15 @@ func (v *view) holdForAddresses(holders []Holder) {
 			if o.keeper == "" || stuck[place] {
 				continue
 			}
-			if stuck[place] = true; v.replicas[place].runs() {
+			if stuck[place] = true; v.at(place).runs() {
 				v.keepers[place] = o.keeper
 			}
 		}
 	}
 	if v.recreate() {
 		v.held = slices.ContainsFunc(v.keepers, func(keeper string) bool { return keeper != "" })
-		for i := range v.replicas {
-			if r := &v.replicas[i]; v.held && r.stale && !r.over {
+		for i := range v.found {
+			if r := &v.found[i]; v.held && r.stale && !r.over {
 				r.step = &step{kind: stepAwait}
 			}
 		}
@@ -55,7 +55,7 @@ func (v *view) holdForAddresses(holders []Holder) {
 	for place, all := range holds {
 		v.kept[place] = stuck[place]
 		blocked := slices.ContainsFunc(all, func(o hold) bool { return !o.open })
-		switch r := &v.replicas[place]; {
+		switch r := v.at(place); {
 		case breakers[place] && r.serves():
 			r.step.needs = 2
 		case breakers[place]:
@@ -73,7 +73,7 @@ func (v *view) holdForAddresses(holders []Holder) {
 // await lets a replica run on, or start if it came back unchanged. If the wait will end,
 // the step costs something, so the surge replica stays.
 func (v *view) await(place int, ends bool) {
-	if r := &v.replicas[place]; r.stale && r.step.kind == stepRecreate && (r.runs() || v.kept[place] && v.isCurrent(place)) {
+	if r := v.at(place); r.stale && r.step.kind == stepRecreate && (r.runs() || v.kept[place] && v.isCurrent(place)) {
 		r.step = &step{kind: stepAwait, reason: "waits for a wanted address", costs: ends}
 	}
 }
@@ -81,7 +81,7 @@ func (v *view) await(place int, ends bool) {
 // isCurrent reports whether the pod, started or not, matches the one that would replace
 // it if it were lost.
 func (v *view) isCurrent(place int) bool {
-	r, current := v.replicas[place], v.revisions.current
+	r, current := v.at(place), v.revisions.current
 	return r.live() && r.hash == current.hash &&
 		r.request == v.requestsOf(current).of(v.ordinals.At(place))
 }
@@ -122,7 +122,7 @@ func (v *view) breakCycles(stuck []bool, holds [][]hold) map[int]bool {
 		for _, place := range cycle {
 			done[place] = true
 		}
-		missing := slices.ContainsFunc(cycle, func(place int) bool { return !v.replicas[place].runs() })
+		missing := slices.ContainsFunc(cycle, func(place int) bool { return !v.at(place).runs() })
 		switch {
 		case v.maxUnavailable()+v.maxSurge() < 2:
 			for _, place := range cycle {
@@ -136,7 +136,7 @@ func (v *view) breakCycles(stuck []bool, holds [][]hold) map[int]bool {
 }
 
 func (v *view) breaker(cycle []int) int {
-	idle := slices.DeleteFunc(slices.Clone(cycle), func(place int) bool { return v.replicas[place].serves() })
+	idle := slices.DeleteFunc(slices.Clone(cycle), func(place int) bool { return v.at(place).serves() })
 	if len(idle) > 0 {
 		return slices.Max(idle)
 	}

@@ -123,7 +123,7 @@ type Orphan struct {
 func Orphans(s State) []Orphan {
 	v := look(s)
 	var orphans []Orphan
-	for place, r := range v.replicas {
+	for place, r := range v.unsteady(v.replicas) {
 		if r.pod == nil || r.own || r.terminating || r.over || r.predecessor(v.pod2.Name) != "" {
 			continue
 		}

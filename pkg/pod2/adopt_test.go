@@ -192,7 +192,7 @@ func TestUnlike(t *testing.T) {
 
 			tt.change(objects{template, s.Pod2, pod})
 			v := look(s)
-			adoption, why := v.adoption(0, v.replicas[0])
+			adoption, why := v.adoption(0, *v.at(0))
 			if why.Field != tt.want || (adoption == nil) != (tt.want != "") {
 				t.Errorf("got %s and adoption %t, want %q", why, adoption != nil, tt.want)
 			}

@@ -79,10 +79,10 @@ func recorded(p *v1.Pod2) map[string]failure {
 // failures returns the records as they must be written, by index of the replica.
 func (v *view) failures() map[int]failure {
 	now := metav1.NewTime(v.now.UTC().Truncate(time.Second))
-	failures, slots := map[int]failure{}, v.slots
+	failures := map[int]failure{}
 	for name, f := range recorded(v.pod2) {
 		i, ok := v.place(name)
-		if !ok || i >= len(slots) || slots[i].forgives(f, v.now) {
+		if !ok || i >= v.slots || v.at(i).forgives(f, v.now) {
 			continue
 		}
 		if f.Since.After(v.now) { // the clock was set back; do not wait for years
@@ -95,7 +95,7 @@ func (v *view) failures() map[int]failure {
 			delete(failures, i)
 		}
 	}
-	for i, r := range v.unsteady(slots) {
+	for i, r := range v.unsteady(v.slots) {
 		if !r.ended() {
 			continue
 		}

@@ -49,7 +49,7 @@ func (v *view) spare() *budget {
 	return &budget{left: int(v.counted.available) - v.leastAvailable(), unbounded: v.recreate()}
 }
 
-func (v *view) leastAvailable() int { return len(v.replicas) - v.maxUnavailable() }
+func (v *view) leastAvailable() int { return v.replicas - v.maxUnavailable() }
 
 // maxSurge is 0 except for a RollingUpdate.
 func (v *view) maxSurge() int {

@@ -155,7 +155,7 @@ func (v *view) missingClaims(place int) []*corev1.PersistentVolumeClaim {
 		}
 		template := c.template.DeepCopy()
 		object.Labels, object.Annotations, object.Finalizers = template.Labels, template.Annotations, template.Finalizers
-		if place >= len(v.replicas) {
+		if place >= v.replicas {
 			metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1.SurgeClaimAnnotation, "true")
 		}
 		c.PersistentVolumeClaim = object
@@ -171,8 +171,8 @@ func (v *view) lostClaims() []*corev1.PersistentVolumeClaim {
 		return nil
 	}
 	var lost []*corev1.PersistentVolumeClaim
-	for place, r := range v.slots {
-		if r.live() {
+	for place := range v.slots {
+		if v.at(place).live() {
 			lost = append(lost, v.missingClaims(place)...)
 		}
 	}
@@ -181,7 +181,7 @@ func (v *view) lostClaims() []*corev1.PersistentVolumeClaim {
 
 func (v *view) slot(c claim) (place int, ok bool) {
 	place, ok = v.ordinals.Place(c.ordinal)
-	return place, ok && place < len(v.replicas)+len(v.surge)
+	return place, ok && place < v.replicas+len(v.surge)
 }
 
 // marked returns a copy of the PVC with the labels, the mark and the owner reference that
@@ -192,7 +192,7 @@ func (v *view) marked(c claim) *corev1.PersistentVolumeClaim {
 	if used {
 		metav1.SetMetaDataLabel(&marked.ObjectMeta, v1.Pod2Label, v.pod2.Name)
 		metav1.SetMetaDataLabel(&marked.ObjectMeta, v1.PodIndexLabel, strconv.Itoa(int(c.ordinal)))
-		if place < len(v.replicas) {
+		if place < v.replicas {
 			delete(marked.Annotations, v1.SurgeClaimAnnotation)
 		}
 	}

@@ -20,7 +20,7 @@ func Diff(s State) Plan {
 func (v *view) plan(s State) Plan {
 	failures := v.failures()
 
-	var p Plan
+	p := Plan{steady: v.steadyOf(s), others: v.others}
 	p.Backoff = v.backoff(failures)
 	p.CreateRevision, p.ChangeRevisions = v.revisions.create, v.revisions.change
 	if p.Adopt = v.adopt(); len(p.Adopt) > 0 {
@@ -70,11 +70,8 @@ func (v *view) scaleDown(spare *budget) []PodDeletion {
 // blocks the one that repairs it. The images of Sidecars use the same budget. A stale pod
 // gets them afterwards, or with its replacement.
 func (v *view) update(spare *budget) (u updates) {
-	for _, place := range slices.Backward(v.unsteadyPlaces) {
-		if place >= len(v.replicas) {
-			continue
-		}
-		r := v.replicas[place]
+	for _, found := range slices.Backward(v.found) {
+		r := found.replica
 		if r.live() && !r.stale {
 			if update, ok := v.sidecars[r.pod.UID]; ok && spare.allowsUpdate(r, update.Costs(r.pod)) {
 				u.inPlace = append(u.inPlace, update.On(r.pod))
@@ -132,9 +129,9 @@ func (v *view) create() []Creation {
 		return nil
 	}
 	var creations []Creation
-	room := min(len(v.replicas)+v.maxSurge()-v.owned(), maxPods)
+	room := min(v.replicas+v.maxSurge()-v.owned(), maxPods)
 	for place, r := range v.unsteady(v.slots) {
-		if room <= 0 || place >= len(v.replicas) && v.pod2.Spec.Paused {
+		if room <= 0 || place >= v.replicas && v.pod2.Spec.Paused {
 			break
 		}
 		if revision := v.revisionFor(place); r.pod == nil && !v.nameTooLong(place) && v.barred(place, v.untouchable) == "" && v.revisions.usable(revision) {
@@ -171,7 +168,7 @@ func (v *view) nextChange(failures map[int]failure) time.Duration {
 		}
 	}
 	for i, f := range failures {
-		if r := v.slots[i]; r.live() && r.ready {
+		if r := v.at(i); r.live() && r.ready {
 			at(f.forgiven(r.pod))
 		}
 	}

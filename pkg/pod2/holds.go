@@ -40,9 +40,9 @@ func (v *view) holds(holders []Holder) [][]hold {
 		a, _ := netip.ParseAddr(h.Address) // see Holders
 		held[address{h.Network, a}] = h
 	}
-	holds := make([][]hold, min(len(v.replicas), v.requests.wanted)) // later ones want no address by name
+	holds := make([][]hold, min(v.replicas, v.requests.wanted)) // later ones want no address by name
 	for place := range holds {
-		r := v.replicas[place]
+		r := v.at(place)
 		moves := r.stale && r.step.kind == stepRecreate
 		comes := v.revisionFor(place) == v.revisions.update && (r.pod == nil || r.own && (r.terminating || r.gated))
 		if !moves && !comes {
@@ -113,10 +113,10 @@ func (v *view) hold(place int, wanted attachment.Request, h Holder) *hold {
 
 // replicaAt returns nil for a place that is not a replica's.
 func (v *view) replicaAt(place int, placed bool) *replica {
-	if !placed || place >= len(v.replicas) {
+	if !placed || place >= v.replicas {
 		return nil
 	}
-	return &v.replicas[place]
+	return v.at(place)
 }
 
 // givesUp reports whether the spec gives the replica another address than the wanted one.

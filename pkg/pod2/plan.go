@@ -69,6 +69,9 @@ type Plan struct {
 
 	// of is the State, if there is something to adopt.
 	of *State
+	// steady are the steady replicas. others are the other pods of the State, in name order.
+	steady *Steady
+	others []*corev1.Pod
 }
 
 // Backoff is a write to the annotation v1.BackoffAnnotation of the Pod2.
@@ -133,6 +136,15 @@ type ClaimDeletion struct {
 	plan.Deletion
 	Pod string // the name of the ordinal's pod, which must not exist
 }
+
+// Steady returns the steady replicas of the State, for a later State. It is nil if none are known.
+func (p Plan) Steady() *Steady { return p.steady }
+
+// Others returns the pods of the State that are not steady replicas, in name order.
+func (p Plan) Others() []*corev1.Pod { return p.others }
+
+// TakesAway reports whether the plan deletes or changes pods, which may make them unavailable.
+func (p Plan) TakesAway() bool { return len(p.Delete)+len(p.InPlace)+len(p.Resize) > 0 }
 
 // Empty reports whether there is nothing to write.
 func (p Plan) Empty() bool {

@@ -28,7 +28,7 @@ const (
 // enough returns the condition Available. A Pod2 without any available replica is not
 // Available, even if maxUnavailable allows that, unless spec.replicas is 0.
 func (v *view) enough(counted *v1.Pod2Status) metav1.Condition {
-	least := max(v.leastAvailable(), min(len(v.replicas), 1))
+	least := max(v.leastAvailable(), min(v.replicas, 1))
 	text := fmt.Sprintf("%d replicas are available (at least %d required)", counted.AvailableReplicas, least)
 	if int(counted.AvailableReplicas) >= least {
 		return plan.True(ReasonMinimumAvailable, text)
@@ -88,7 +88,7 @@ func (v *view) complete() bool {
 			return false
 		}
 	}
-	if len(v.replicas) == 0 && v.pod2.Spec.Paused && v.revisions.current != v.revisions.update {
+	if v.replicas == 0 && v.pod2.Spec.Paused && v.revisions.current != v.revisions.update {
 		return false
 	}
 	return len(v.surge) == 0 && len(v.surplus) == 0
@@ -117,7 +117,7 @@ func (v *view) lastProgress() metav1.Time {
 	was := v.pod2.Status
 	condition := meta.FindStatusCondition(was.Conditions, v1.ConditionProgressing)
 	idle := condition != nil && (condition.Reason == ReasonComplete || condition.Reason == ReasonPaused)
-	off := func(replicas int32) int { return max(int(replicas)-len(v.replicas), len(v.replicas)-int(replicas)) }
+	off := func(replicas int32) int { return max(int(replicas)-v.replicas, v.replicas-int(replicas)) }
 	moved := v.counted.available > was.AvailableReplicas || len(v.failures()) == 0 &&
 		(off(v.counted.live) < off(was.Replicas) || v.counted.updated > was.UpdatedReplicas || v.counted.ready > was.ReadyReplicas)
 	if was.LastProgressTime == nil || was.ObservedGeneration != v.pod2.Generation || idle || moved {

@@ -64,7 +64,7 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		}
 	}
 	message := "spec.replicas is 0"
-	if n := len(v.replicas); n == 1 {
+	if n := v.replicas; n == 1 {
 		message = "the replica is available"
 	} else if n > 1 {
 		message = fmt.Sprintf("all %d replicas are available", n)
@@ -124,7 +124,7 @@ func (v *view) taken(place int, r replica) string {
 
 // tooLong reports the replicas that cannot be created because of their names.
 func (v *view) tooLong() string {
-	if !v.nameTooLong(len(v.slots)) { // no name of a slot is longer
+	if !v.nameTooLong(v.slots) { // no name of a slot is longer
 		return ""
 	}
 	said := each(v.unsteady(v.slots), func(place int, r replica) string {
@@ -167,7 +167,7 @@ func (v *view) templateTooLarge() string {
 // unmissed reports whether the place is a surge replica's and has no pod while updates
 // are paused: then none is created.
 func (v *view) unmissed(place int, r replica) bool {
-	return place >= len(v.replicas) && r.pod == nil && v.pod2.Spec.Paused
+	return place >= v.replicas && r.pod == nil && v.pod2.Spec.Paused
 }
 
 // failing reports a replica that terminated recently and has not been available since.
@@ -188,7 +188,7 @@ func (v *view) failing(index int, r replica, failures map[int]failure) string {
 
 // updating reports how far the update is, and its obstacles.
 func (v *view) updating() string {
-	updated, missing, old := v.steadyCount(), 0, false
+	updated, missing, old := v.steady.count, 0, false
 	for _, r := range v.unsteady(v.replicas) {
 		switch {
 		case r.pod == nil:
@@ -203,7 +203,7 @@ func (v *view) updating() string {
 	if !old && !held {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d replicas are updated", updated, len(v.replicas))
+	text := fmt.Sprintf("%d of %d replicas are updated", updated, v.replicas)
 	if v.pod2.Spec.Paused {
 		text = "paused: " + text
 	}

@@ -11,7 +11,6 @@ type replica struct {
 	*fact
 	own         bool
 	available   bool
-	steady      bool   // see isSteady; only of replicas, not of surge replicas
 	stale       bool   // to be updated
 	outdated    string // why, "" if it matches the spec
 	moved       string // how the request for addresses differs, "" if it does not

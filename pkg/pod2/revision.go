@@ -191,7 +191,7 @@ func (v *view) unused() []plan.Deletion {
 	if len(v.revisions.ours) <= limit {
 		return nil
 	}
-	of := map[string]bool{v.revisions.update.hash: v.steadyCount() > 0}
+	of := map[string]bool{v.revisions.update.hash: v.steady.count > 0}
 	for _, r := range v.unsteady(v.slots) {
 		if r.own {
 			of[r.hash] = true

@@ -116,7 +116,7 @@ func (v *view) count(status *v1.Pod2Status) {
 // revision. A Pod2 that never had a current revision has nothing to update from. With a
 // pause or a partition, a Pod2 without replicas keeps its current revision.
 func (v *view) settled(counted *v1.Pod2Status) bool {
-	if held := v.pod2.Spec.Paused || v.partition() > 0; held && len(v.replicas) == 0 && counted.CurrentRevision != "" {
+	if held := v.pod2.Spec.Paused || v.partition() > 0; held && v.replicas == 0 && counted.CurrentRevision != "" {
 		return false
 	}
 	if counted.CurrentRevision == "" && counted.UpdatedReplicas == counted.Replicas {

@@ -1,14 +1,23 @@
 package pod2
 
 import (
+	"cmp"
 	"iter"
+	"maps"
 	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ordinals"
 )
 
 // isSteady reports whether a replica is available, matches the spec, has its labels, and gets no image
 // of a Sidecar now. No decision changes such a pod, and no message names it. Most replicas are steady
-// most of the time, so a decision looks at each replica once, and then at the others only. Decisions
-// about PVCs and records of failures concern steady replicas too.
+// most of the time, so a decision looks at the others only. Decisions about PVCs and records of failures
+// concern steady replicas too.
 func (v *view) isSteady(r replica) bool {
 	if !r.serves() || r.outdated != "" || r.relabelling != nil || r.gated || r.unschedulable != nil {
 		return false
@@ -20,12 +29,98 @@ func (v *view) isSteady(r replica) bool {
 	return !updates
 }
 
-// unsteady returns the replicas that are not steady, with their places. It takes v.replicas or
+// Steady are the steady replicas of one decision, for the next one: see State.Steady. It never
+// changes.
+type Steady struct {
+	steadyReplicas
+	now       time.Time
+	pod2      *v1.Pod2
+	revisions []*appsv1.ControllerRevision
+}
+
+// steadyOf returns nil if no revision has the content of the spec yet.
+func (v *view) steadyOf(s State) *Steady {
+	if !v.revisions.update.exists {
+		return nil
+	}
+	return &Steady{v.steady, s.Now, s.Pod2, s.Revisions}
+}
+
+// Fits reports whether the replicas are steady in a later State, too, if their pods are unchanged. It
+// is false for nil. A State with Sidecars must have all pods.
+func (k *Steady) Fits(s State) bool {
+	return k != nil && k.pod2.UID == s.Pod2.UID && !s.Now.Before(k.now) && slices.Equal(k.revisions, s.Revisions) &&
+		maps.Equal(k.pod2.Labels, s.Pod2.Labels) && equality.Semantic.DeepEqual(k.pod2.Spec, s.Pod2.Spec)
+}
+
+// Count returns how many there are.
+func (k *Steady) Count() int {
+	if k == nil {
+		return 0
+	}
+	return k.count
+}
+
+// Without returns the replicas except those with the names.
+func (k *Steady) Without(names map[string]bool) *Steady {
+	if k == nil {
+		return nil
+	}
+	without := *k
+	without.steadyReplicas = k.edit()
+	for name := range names {
+		if place, ok := k.place(name); ok {
+			without.set(place, nil)
+		}
+	}
+	return &without
+}
+
+func (k *Steady) place(name string) (int, bool) {
+	ordinal, ok := ordinals.Parse(k.pod2.Name, name)
+	if !ok {
+		return 0, false
+	}
+	return Ordinals(k.pod2).Place(ordinal)
+}
+
+// found is a replica that has a pod and is not steady.
+type found struct {
+	place int
+	replica
+}
+
+// at returns the replica or surge replica in a place. Only one that is not steady may be changed.
+func (v *view) at(place int) *replica {
+	if place >= v.replicas {
+		return &v.surge[place-v.replicas]
+	}
+	if f := v.steady.at(place); f != nil {
+		return &replica{fact: f, own: true, available: true}
+	}
+	if i, ok := slices.BinarySearchFunc(v.found, place, func(f found, place int) int { return cmp.Compare(f.place, place) }); ok {
+		return &v.found[i].replica
+	}
+	return &v.none
+}
+
+// unsteady returns the replicas that are not steady, with their places, before an end: v.replicas or
 // v.slots. A surge replica never counts as steady.
-func (v *view) unsteady(of []replica) iter.Seq2[int, replica] {
+func (v *view) unsteady(end int) iter.Seq2[int, replica] {
 	return func(yield func(int, replica) bool) {
+		next := 0
 		for _, place := range v.unsteadyPlaces {
-			if place >= len(of) || !yield(place, of[place]) {
+			r := v.none
+			switch {
+			case place >= end:
+				return
+			case place >= v.replicas:
+				r = v.surge[place-v.replicas]
+			case next < len(v.found) && v.found[next].place == place:
+				r = v.found[next].replica
+				next++
+			}
+			if !yield(place, r) {
 				return
 			}
 		}
@@ -36,8 +131,8 @@ func (v *view) unsteady(of []replica) iter.Seq2[int, replica] {
 // this Pod2's places. An outdated surge replica is also in the surplus, and counts there.
 func (v *view) allUnsteady() iter.Seq[replica] {
 	return func(yield func(replica) bool) {
-		for _, r := range v.unsteady(v.replicas) {
-			if !yield(r) {
+		for i := range v.found {
+			if !yield(v.found[i].replica) {
 				return
 			}
 		}
@@ -52,41 +147,4 @@ func (v *view) allUnsteady() iter.Seq[replica] {
 			}
 		}
 	}
-}
-
-func (v *view) steadyCount() int {
-	unsteady, _ := slices.BinarySearch(v.unsteadyPlaces, len(v.replicas))
-	return len(v.replicas) - unsteady
-}
-
-// tally counts pods: the owned ones, and how many of these are live, ready, available and updated.
-type tally struct{ owned, live, ready, available, updated int32 }
-
-func (t *tally) add(r replica) {
-	if r.own {
-		t.owned++
-	}
-	if !r.live() {
-		return
-	}
-	t.live++
-	if r.ready {
-		t.ready++
-	}
-	if r.available {
-		t.available++
-	}
-	if r.outdated == "" {
-		t.updated++
-	}
-}
-
-// tally of all pods. Each steady replica counts in all numbers.
-func (v *view) tally() tally {
-	n := int32(v.steadyCount())
-	t := tally{n, n, n, n, n}
-	for r := range v.allUnsteady() {
-		t.add(r)
-	}
-	return t
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -45,8 +46,15 @@ type view struct {
 	addressAt time.Time
 	// resizeFailed is why a PVC could not be resized, "" if nothing failed.
 	resizeFailed string
-	// replicas by place.
-	replicas []replica
+	// replicas is how many there must be.
+	replicas int
+	// steady are the steady ones, by place. found are the others that have a pod, by place.
+	steady steadyReplicas
+	found  []found
+	// others are all pods but the steady replicas, in name order.
+	others []*corev1.Pod
+	// none is a replica without a pod.
+	none replica
 	// unsteadyPlaces are those of the slots that are not steady, in order.
 	unsteadyPlaces []int
 	// counted has the numbers of all pods, steady ones included.
@@ -55,8 +63,8 @@ type view struct {
 	reached int
 	// surge are the extra replicas that the update has now; their places follow.
 	surge []replica
-	// slots are the replicas and then the surge replicas: the pods that must exist.
-	slots []replica
+	// slots is how many pods must exist: the replicas and then the surge replicas.
+	slots int
 	// beyond are pods with the names of other replicas that the Pod2 does not own, or no
 	// longer.
 	beyond []replica
@@ -76,8 +84,14 @@ func lookFor(s State, isSteady func(*view, replica) bool) *view {
 		names: s.Names, claims: readClaims(s), classes: s.StorageClasses, podNames: map[string]bool{},
 	}
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)
-	v.replicas = make([]replica, v.ordinals.Count())
-	surge, none := map[int]replica{}, missing()
+	v.replicas, v.none = v.ordinals.Count(), missing()
+	if s.Steady != nil {
+		v.steady = s.Steady.edit()
+	} else {
+		v.steady = steadyReplicas{own: map[int]bool{}}
+	}
+	v.found, v.others = make([]found, 0, len(s.Pods)), make([]*corev1.Pod, 0, len(s.Pods))
+	surge := map[int]replica{}
 	for _, f := range s.Facts.Of(s.Pods) {
 		if len(v.claims) > 0 {
 			v.podNames[f.pod.Name] = true
@@ -88,28 +102,26 @@ func lookFor(s State, isSteady func(*view, replica) bool) *view {
 		}
 		r := v.replica(f, place, placed)
 		switch {
-		case placed && place < len(v.replicas):
-			r.steady = isSteady(v, r)
-			v.replicas[place] = r
-		case placed && place < len(v.replicas)+v.maxSurge():
+		case placed && place < v.replicas && isSteady(v, r):
+			v.steady.set(place, f)
+			continue
+		case placed && place < v.replicas:
+			v.found = append(v.found, found{place, r})
+		case placed && place < v.replicas+v.maxSurge():
 			surge[place] = r
 		case r.own:
 			v.surplus = append(v.surplus, r)
 		}
-		if named && !r.own && (!placed || place >= len(v.replicas)) {
+		v.others = append(v.others, f.pod)
+		if named && !r.own && (!placed || place >= v.replicas) {
 			v.beyond = append(v.beyond, r)
 		}
 	}
-	for place := range v.replicas {
-		r := &v.replicas[place]
-		if r.steady {
-			continue
-		}
-		if r.fact == nil {
-			*r = none
-		}
-		v.unsteadyPlaces = append(v.unsteadyPlaces, place)
-		r.stale = r.own && !r.terminating && r.outdated != "" && !v.frozen(place) && v.pod2.Spec.UpdateStrategy.Type != v1.OnDelete &&
+	slices.SortFunc(v.found, func(a, b found) int { return cmp.Compare(a.place, b.place) })
+	v.unsteadyPlaces = v.steady.others(v.replicas)
+	for i := range v.found {
+		r := &v.found[i].replica
+		r.stale = r.own && !r.terminating && r.outdated != "" && !v.frozen(v.found[i].place) && v.pod2.Spec.UpdateStrategy.Type != v1.OnDelete &&
 			v.revisions.usable(v.revisions.update)
 		if r.stale {
 			next := v.step(*r)
@@ -119,11 +131,9 @@ func lookFor(s State, isSteady func(*view, replica) bool) *view {
 	v.reached = v.reachedPlace()
 	v.holdForAddresses(s.Holders)
 	v.placeSurge(surge)
-	if v.slots = v.replicas; len(v.surge) > 0 {
-		v.slots = slices.Concat(v.replicas, v.surge)
-		for place := len(v.replicas); place < len(v.slots); place++ {
-			v.unsteadyPlaces = append(v.unsteadyPlaces, place)
-		}
+	v.slots = v.replicas + len(v.surge)
+	for place := v.replicas; place < v.slots; place++ {
+		v.unsteadyPlaces = append(v.unsteadyPlaces, place)
 	}
 	v.counted = v.tally()
 	ordinal := func(r replica) int64 {
@@ -151,14 +161,14 @@ func (v *view) placeSurge(there map[int]replica) {
 	if v.pod2.Spec.Paused {
 		for place, r := range there {
 			if r.own {
-				wanted = max(wanted, place-len(v.replicas)+1)
+				wanted = max(wanted, place-v.replicas+1)
 			}
 		}
 	}
 	for i := range v.maxSurge() {
-		r, ok := there[len(v.replicas)+i]
+		r, ok := there[v.replicas+i]
 		if !ok {
-			r = missing()
+			r = v.none
 		}
 		r.stale = r.own && r.outdated != "" && !v.pod2.Spec.Paused
 		if i < wanted {
@@ -211,7 +221,7 @@ func (v *view) frozen(place int) bool {
 //	web-0 updated  web-1 missing  web-2 updated                   2
 //	web-0 updated  web-1 missing  web-2 old                       3
 func (v *view) reachedPlace() int {
-	reached := len(v.replicas)
+	reached := v.replicas
 	if v.recreate() && v.oldPod() {
 		return reached
 	}
@@ -219,13 +229,21 @@ func (v *view) reachedPlace() int {
 	for _, r := range v.unsteady(v.replicas) {
 		old = old || r.own && r.outdated != ""
 	}
-	for place := len(v.replicas) - 1; place >= 0; place-- {
-		switch r := &v.replicas[place]; {
+	end := v.replicas // of the places that are not looked at yet
+	for _, place := range slices.Backward(v.unsteadyPlaces) {
+		if place+1 < end { // steady ones follow
+			reached = place + 1
+		}
+		switch r := v.at(place); {
 		case r.own && r.outdated == "":
 			reached = place
 		case r.own || !old:
 			return reached
 		}
+		end = place
+	}
+	if end > 0 {
+		return 0
 	}
 	return reached
 }
