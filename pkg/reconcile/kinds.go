@@ -111,6 +111,10 @@ type kind[State, Plan any] struct {
 // again later.
 var errNothing = errors.New("nothing to decide")
 
+// errLookAtAll is the answer of apply to a plan that a view from memory does not justify. The
+// next observe reads everything.
+var errLookAtAll = errors.New("look at all pods before the writes")
+
 func (k kind[S, P]) sync(ctx context.Context, key Key) (Result, error) {
 	state, again, err := k.observe(key)
 	if errors.Is(err, errNothing) {
@@ -120,6 +124,9 @@ func (k kind[S, P]) sync(ctx context.Context, key Key) (Result, error) {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)
 	}
 	result, err := k.apply(ctx, key, state, k.decide(state))
+	if errors.Is(err, errLookAtAll) {
+		return k.sync(ctx, key)
+	}
 	result.RequeueAfter = plan.Soonest(result.RequeueAfter, again)
 	return result, err
 }

@@ -2,17 +2,12 @@ package reconcile
 
 import (
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/clock"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/network"
 )
-
-// wholeEvery is how often a Network is fully compared, independent of events.
-const wholeEvery = 10 * time.Minute
 
 // ledgers remembers, for each Network, its AddressBlocks as they were read and the pods
 // that settle their entries. So the cost of a sync depends on the changes, not on the
@@ -24,26 +19,21 @@ const wholeEvery = 10 * time.Minute
 // If an event is late, an entry stays settled by an old version of a pod. This takes nothing
 // from any pod: a settled entry is one that needs no change.
 type ledgers struct {
-	mu    sync.Mutex
-	clock clock.PassiveClock
+	events *podEvents
+
+	mu sync.Mutex
 	// pages by path of the AddressBlock, of all Networks, because other Networks read
 	// them too.
 	pages map[string]*network.Page
 	of    map[Key]*ledger
-	// fed: pod events are passed on.
-	fed bool
 }
 
-// ledger is the memory about one Network. Only its sync uses it, except for changed and
-// whole.
+// ledger is the memory about one Network. Only its sync uses it.
 type ledger struct {
-	whole  time.Time // when it was last compared fully; zero: do it next
 	blocks map[string]*settledBlock
 	// others are names of pods that ask for the Network or publish one of its addresses,
 	// and may settle no entry.
 	others map[string]bool
-	// changed are names of the pods with new events.
-	changed map[string]bool
 }
 
 // settledBlock has, by position, the pods that settle the entries of a page.
@@ -52,63 +42,26 @@ type settledBlock struct {
 	pods []*corev1.Pod
 }
 
-func newLedgers(clock clock.PassiveClock) *ledgers {
-	return &ledgers{clock: clock, pages: map[string]*network.Page{}, of: map[Key]*ledger{}}
-}
-
-func (l *ledgers) feed() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.fed = true
-}
-
-// changed records a pod event for the Networks among the keys. A Network that was never
-// synced will be compared fully.
-func (l *ledgers) changed(keys []Key, pod string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, key := range keys {
-		if ledger := l.of[key]; ledger != nil {
-			ledger.changed[pod] = true
-		}
-	}
-}
-
-// doubt makes all Networks of a namespace be compared fully.
-func (l *ledgers) doubt(namespace string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for key, ledger := range l.of {
-		if key.Namespace == namespace {
-			ledger.whole = time.Time{}
-		}
-	}
+func newLedgers(events *podEvents) *ledgers {
+	return &ledgers{events: events, pages: map[string]*network.Page{}, of: map[Key]*ledger{}}
 }
 
 // take returns the ledger of a Network and the pods whose events must be handled now.
 // Call it before reading the caches.
-func (l *ledgers) take(key Key) (ledger *ledger, changed map[string]bool, whole bool) {
+func (l *ledgers) take(key Key) (is *ledger, changed map[string]bool, whole bool) {
+	changed, whole = l.events.take(key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ledger = l.of[key]
-	if ledger == nil {
-		ledger = newLedger()
-		l.of[key] = ledger
+	if is = l.of[key]; is == nil {
+		is = &ledger{blocks: map[string]*settledBlock{}, others: map[string]bool{}}
+		l.of[key] = is
 	}
-	changed, ledger.changed = ledger.changed, map[string]bool{}
-	now := l.clock.Now()
-	if whole = !l.fed || ledger.whole.IsZero() || now.Sub(ledger.whole) >= wholeEvery; whole {
-		ledger.whole = now
-	}
-	return ledger, changed, whole
-}
-
-func newLedger() *ledger {
-	return &ledger{blocks: map[string]*settledBlock{}, others: map[string]bool{}, changed: map[string]bool{}}
+	return is, changed, whole
 }
 
 // drop forgets a Network without AddressBlocks: each sync reads everything about it.
 func (l *ledgers) drop(key Key) {
+	l.events.forget(key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.of, key)
@@ -155,24 +108,4 @@ func (b *settledBlock) unsettleBut(name string, pod *corev1.Pod) {
 			b.unsettle(int(i))
 		}
 	}
-}
-
-// podChanged records which pod had an event, for the syncs of its Networks. If a pod makes
-// wokenByPod panic, it may be on any Network.
-func (r *networkKind) podChanged(obj any) (keys []Key) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return nil
-	}
-	known := false
-	defer func() {
-		if known {
-			r.ledgers.changed(keys, pod.Name)
-		} else {
-			r.ledgers.doubt(pod.Namespace)
-		}
-	}()
-	keys = r.wokenByPod(pod)
-	known = true
-	return keys
 }

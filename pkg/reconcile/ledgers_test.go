@@ -95,7 +95,7 @@ func (w *world) ledgerHappens(dice *rand.Rand) string {
 func (w *world) podHappens(dice *rand.Rand, name string) string {
 	old, exists, _ := w.r.pods.indexer.GetByKey(path(ns, name))
 	if exists {
-		defer w.r.kinds.network.podChanged(old)
+		defer w.r.podChanged(old)
 		if chance.One(dice, 3) {
 			w.must(w.r.pods.indexer.Delete(old))
 			return "gone is pod " + name
@@ -109,7 +109,7 @@ func (w *world) podHappens(dice *rand.Rand, name string) string {
 	}
 	pod.ResourceVersion = w.next()
 	w.must(w.r.pods.indexer.Update(pod))
-	w.r.kinds.network.podChanged(pod)
+	w.r.podChanged(pod)
 	return fmt.Sprintf("pod %s (%s) of %v phase %q gates %v has %v", name, pod.UID, attachment.Owner(pod), pod.Status.Phase, pod.Spec.SchedulingGates, pod.Annotations)
 }
 
@@ -263,7 +263,7 @@ func TestLedgersAreDoubtedAfterAPanic(t *testing.T) {
 		index := w.r.blocks.indexer
 		w.r.blocks.indexer = hookedIndexer{index, func(string) { panic("evil") }}
 		defer func() { recover(); w.r.blocks.indexer = index }() //nolint:errcheck // the loop reports it
-		w.r.kinds.network.podChanged(podOf(w, "a"))
+		w.r.podChanged(podOf(w, "a"))
 	}()
 	if _, _, whole := w.r.kinds.network.ledgers.take(blue); !whole {
 		t.Error("the memory is still used")

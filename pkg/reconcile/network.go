@@ -71,7 +71,7 @@ func newNetworkKind(s *shared, over *confirmedOver, attachments *findings[networ
 	looks := newThrottle(s.clock, bindsEvery)
 	looks.burst = looksBurst
 	return &networkKind{
-		shared: s, cluster: newCluster(i, s.settings.ClusterCIDRs), ledgers: newLedgers(s.clock), over: over, attachments: attachments,
+		shared: s, cluster: newCluster(i, s.settings.ClusterCIDRs), ledgers: newLedgers(s.podEvents), over: over, attachments: attachments,
 		counts: newThrottle(s.clock, countsEvery), releases: newThrottle(s.clock, releasesEvery), looks: looks,
 	}
 }

@@ -26,11 +26,12 @@ type pod2Kind struct {
 	names          *findings[pod2.Names]
 	refusedResizes *refusedResizes
 	facts          *podFacts[pod2.Facts]
+	steady         *steady
 	counts         *throttle
 }
 
 func newPod2Kind(s *shared, names *findings[pod2.Names]) *pod2Kind {
-	return &pod2Kind{s, names, newRefusedResizes(), newPodFacts[pod2.Facts](), newThrottle(s.clock, countsEvery)}
+	return &pod2Kind{s, names, newRefusedResizes(), newPodFacts[pod2.Facts](), newSteady(), newThrottle(s.clock, countsEvery)}
 }
 
 func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err error) {
@@ -38,6 +39,8 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 	if cached == nil {
 		r.refusedResizes.of(key, nil)
 		r.facts.of(key, nil)
+		r.steady.keep(key, nil, nil)
+		r.podEvents.forget(key)
 		r.names.forget(key.path())
 		return state, 0, errNothing
 	}
@@ -52,7 +55,7 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 	}
 	slices.SortFunc(state.Networks, plan.ByName)
 	againClaims := r.observeClaims(key, &state)
-	state.Pods, again = r.podsOfPod2(key)
+	again = r.observePods(key, &state)
 	state.Facts = r.facts.of(key, state.Pods)
 	state.Refused = r.refusedResizes.of(key, state.Pods)
 	state.Sidecars = r.sidecarUpdates(key.Namespace, state.Pods)
@@ -85,6 +88,11 @@ func (r *pod2Kind) holders(p *v1.Pod2) []pod2.Holder {
 // apply writes the plan in the order of its fields. After a failure it continues with the
 // writes that do not depend on it. The status always reports the observed state.
 func (r *pod2Kind) apply(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) (Result, error) {
+	if state.Steady != nil && plan.TakesAway() {
+		r.steady.keep(key, nil, nil)
+		return Result{}, errLookAtAll
+	}
+	r.steady.keep(key, plan.Steady(), plan.Others())
 	steps, current := r.steps(key), state.Pod2
 	var missing pod2.Missing
 	missing.Owner = plan.NeedsOwner() && !steps.do(pod2.ReasonFailedCreate, func() error { return r.live.confirmPod2(ctx, key, current) })

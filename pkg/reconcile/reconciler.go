@@ -49,11 +49,12 @@ type Reconciler struct {
 type shared struct {
 	caches
 	writers
-	live     live
-	recorder record.EventRecorder
-	clock    clock.PassiveClock
-	settings Settings
-	outages  *outages
+	live      live
+	recorder  record.EventRecorder
+	clock     clock.PassiveClock
+	settings  Settings
+	outages   *outages
+	podEvents *podEvents
 }
 
 // New adds its indexes and transforms to the informers. Call it before they start.
@@ -61,7 +62,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 	ownWrites := newOwnWrites(clock)
 	s := &shared{
 		caches: newCaches(informers), writers: newWriters(clients, ownWrites, clock), live: newLive(clients),
-		recorder: recorder, clock: clock, settings: settings, outages: newOutages(clock),
+		recorder: recorder, clock: clock, settings: settings, outages: newOutages(clock), podEvents: newPodEvents(clock),
 	}
 	r := &Reconciler{shared: s, ownWrites: ownWrites, over: newConfirmedOver(s.live, s.writePods.unwatched)}
 	r.kinds = newKinds(s, r.over, informers)
@@ -69,7 +70,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 	if err := r.kinds.multus.definitionKind.watch(); err != nil {
 		return nil, fmt.Errorf("watch whether the cluster has NetworkAttachmentDefinitions: %w", err)
 	}
-	r.rows = newRows(s, r.kinds.network, r.kinds.addressSlice, r.kinds.history, informers)
+	r.rows = newRows(s, r.kinds.addressSlice, r.kinds.history, informers)
 	for _, row := range r.rows {
 		if err := row.register(); err != nil {
 			return nil, fmt.Errorf("set up the informer of %s: %w", row.resource, err)
@@ -88,7 +89,7 @@ func (r *Reconciler) Watches() []Watch {
 			watches = append(watches, Watch{Informer: row.informer, Keys: w.keys, Patience: w.patience, Same: w.same, Optional: row.optional})
 		}
 	}
-	r.kinds.network.ledgers.feed()
+	r.podEvents.feed()
 	r.kinds.addressSlice.locations.feed()
 	return watches
 }

@@ -61,7 +61,7 @@ type wake struct {
 
 // newRows returns the table of all watched resources: their indexes, and the keys that
 // they wake.
-func newRows(s *shared, n *networkKind, a *addressSliceKind, h *historyKind, i Informers) []row {
+func newRows(s *shared, a *addressSliceKind, h *historyKind, i Informers) []row {
 	siblings := newSiblings()
 	rows := []row{
 		{networksResource, i.Networks.Informer(), cache.Indexers{byWire: index(wire)}, nil, []wake{
@@ -76,7 +76,7 @@ func newRows(s *shared, n *networkKind, a *addressSliceKind, h *historyKind, i I
 		{podsResource, i.Pods.Informer(), cache.Indexers{
 			byNetwork: index(networksOfPod), byWaiting: index(networksWaitedFor), byPod2: index(pod2sOfPod), byCronTab: index(cronTabOf[*corev1.Pod]), byNode: index(nodeOfPod), bySidecar: index(sidecarsOfPod),
 		}, siblings.slim, []wake{
-			{keys: n.podChanged, patience: s.podPatience}, {keys: waking(dnsOfPod), same: sameNames}, {keys: waking(labelledCronTab[*corev1.Pod])}, {keys: waking(func(p *corev1.Pod) []Key { return keysOf(KindSidecar, sidecarsOfPod(p)) }), same: countedAlike},
+			{keys: s.podChanged, patience: s.podPatience}, {keys: waking(dnsOfPod), same: sameNames}, {keys: waking(labelledCronTab[*corev1.Pod])}, {keys: waking(func(p *corev1.Pod) []Key { return keysOf(KindSidecar, sidecarsOfPod(p)) }), same: countedAlike},
 		}, false},
 		{statefulSetsResource, i.StatefulSets.Informer(), nil, SlimStatefulSet, []wake{{keys: waking(wokenByStatefulSet)}}, false},
 		{revisionsResource, i.Revisions.Informer(), cache.Indexers{byPod2: index(labelledPod2[*appsv1.ControllerRevision])}, nil, []wake{

@@ -79,7 +79,7 @@ type look struct {
 func newLook(ctx context.Context, clients Clients, now time.Time, p *v1.Pod2) *look {
 	core, apps, sample := clients.Kube.CoreV1(), clients.Kube.AppsV1(), clients.Sample.SamplecrdV1()
 	clock := instant{now}
-	l := &look{shared: &shared{writers: newWriters(clients, newOwnWrites(clock), clock), clock: clock}}
+	l := &look{shared: &shared{writers: newWriters(clients, newOwnWrites(clock), clock), clock: clock, podEvents: newPodEvents(clock)}}
 	ns, in := p.Namespace, " of namespace "+p.Namespace
 	l.caches = caches{
 		networks:     getting(ctx, "Network", sample.Networks(ns), ns, &l.err),

@@ -112,7 +112,7 @@ func requireSameFields(t *testing.T, got, want any) {
 			t.Errorf("%s is %+v, want %+v", name, got, want)
 		}
 		// Only a controller has these: it remembers them, or updates images of Sidecars.
-		ofController := slices.Contains([]string{"Facts", "Refused", "Unadoptable", "Names", "NumbersHeld", "Sidecars"}, name)
+		ofController := slices.Contains([]string{"Facts", "Steady", "Refused", "Unadoptable", "Names", "NumbersHeld", "Sidecars"}, name)
 		if want.IsZero() && !ofController {
 			t.Errorf("the controller observes no %s: add its object to the world of this test", name)
 		}

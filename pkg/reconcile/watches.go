@@ -102,12 +102,12 @@ func (s *caches) wokenByPod(pod *corev1.Pod) []Key {
 // How long updates by the scheduler and kubelets may wait for more of them. For a Pod2
 // this is perAwaited for each unavailable replica and at least perReplica for each of all,
 // at least podProgress and at most mostProgress. Each of 2,000 starting pods changes about
-// five times, and a sync looks at all of them: about a microsecond for each. So these syncs
-// use at most a twentieth of a core. A rollout that waits for one replica at a time is
-// hardly delayed.
+// five times, and a sync looks at those that are unavailable, or at all before it takes pods
+// away: about a microsecond for each. So these syncs use at most a twentieth of a core. A
+// rollout that waits for one replica at a time is hardly delayed.
 const (
 	podProgress  = 50 * time.Millisecond
-	perAwaited   = 200 * time.Microsecond
+	perAwaited   = 50 * time.Microsecond
 	perReplica   = 20 * time.Microsecond
 	mostProgress = time.Second
 )

@@ -150,7 +150,7 @@ func TestWhichEventsOfPodsMayWait(t *testing.T) {
 		{"a phase=Running", "a phase=Succeeded", 0},
 		{"a", "a uid=other", 0}, // deleted and recreated while the watch was away
 		{"few-0 of=Pod2/few", "few-0 of=Pod2/few phase=Running", podProgress},
-		{"many-0 of=Pod2/many", "many-0 of=Pod2/many phase=Running", 400 * time.Millisecond},
+		{"many-0 of=Pod2/many", "many-0 of=Pod2/many phase=Running", 100 * time.Millisecond},
 		{"many-0 of=Pod2/many", "many-0 of=Pod2/many phase=Failed", 0},
 		{"rolling-0 of=Pod2/rolling", "rolling-0 of=Pod2/rolling phase=Running", podProgress},
 		{"large-0 of=Pod2/large", "large-0 of=Pod2/large phase=Running", 200 * time.Millisecond},

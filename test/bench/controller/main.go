@@ -120,8 +120,8 @@ func machine() string {
 	return fmt.Sprintf("%d cores, %s, %s/%s", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// readBenchmarks reads the benchmarks of one sync, by the number of bound addresses, if
-// test/bench/bench.sh ran them.
+// readBenchmarks reads the benchmarks of one sync, by the number of bound addresses or of
+// replicas, if test/bench/bench.sh ran them.
 func (r *report) readBenchmarks() {
 	if r.benchmarks == "" {
 		return
@@ -135,17 +135,18 @@ func (r *report) readBenchmarks() {
 		if !ok {
 			continue // not a line of a benchmark
 		}
-		var bound int
-		if _, err := fmt.Sscanf(string(result.Name), "SyncNetwork/bound=%d", &bound); err != nil {
-			continue
-		}
 		seconds, _ := result.Value("sec/op")
 		bytes, _ := result.Value("B/op")
-		r.Add(seconds*1000, "sync", bound, "ms")
-		r.Add(bytes/1024, "sync", bound, "KiB")
+		for of, format := range map[string]string{"sync": "SyncNetwork/bound=%d", "sync of replicas": "SyncPod2/available/replicas=%d"} {
+			var size int
+			if _, err := fmt.Sscanf(string(result.Name), format, &size); err == nil {
+				r.Add(seconds*1000, of, size, "ms")
+				r.Add(bytes/1024, of, size, "KiB")
+			}
+		}
 	}
 	measure.Check(reader.Err())
 	if len(r.Results) == 0 {
-		measure.Check(fmt.Errorf("%s has no BenchmarkSyncNetwork", file.Name()))
+		measure.Check(fmt.Errorf("%s has no benchmark of a sync", file.Name()))
 	}
 }

@@ -177,8 +177,7 @@ const (
 	whyReplaced = "the time includes the deletion, and the controller reads the owner live before each create, so it creates no pod for an owner that is gone"
 	whyLater    = whyReplaced + ". Most of the slowest wait for the API server, which handles writes of AddressBlocks and EndpointSlices on the same two cores"
 	whyCPU      = "most of it is not in syncs: the controller decodes and indexes four or more versions of each pod, and collects that garbage. A slow core takes longer for all of it"
-	// whySize: see SyncPod2 among the decisions.
-	whySize = "a sync of a Pod2 looks at each of its replicas, and there is about one for each second of creation. So this part grows with the square of the replicas"
+	whySize = "the work for each pod is the same, but the garbage collector also marks the pods that exist, and the last of 10,000 are created beside four times as many as the last of 2,500"
 	whyAge  = "the time has three parts: half a second or more in the work queue, behind pods that wait for their addresses; half a second of creations, or longer until the last one is answered; and the write itself"
 	// whyLong holds for three rounds and two sizes of eight contenders.
 	whyLong = "after each lap the run waits until all pods are gone and the cluster is quiet. With two cores for all programs, that takes as long as creating the pods"
@@ -282,5 +281,7 @@ func (r *report) Targets() (targets []measure.Target) {
 		target(on+"ms", r.Median("sync", bound, "ms"), 2, "%.2f", "")
 		target(on+"KiB allocated", r.Median("sync", bound, "KiB"), 200, "%.0f", "")
 	}
+	target("one of 10000 available replicas changes: one sync, ms", r.Median("sync of replicas", 10000, "ms"), 1, "%.2f", "")
+	target("one of 10000 available replicas changes: one sync, KiB allocated", r.Median("sync of replicas", 10000, "KiB"), 100, "%.0f", "")
 	return targets
 }

@@ -16,7 +16,7 @@ import (
 // A target without a figure is missed.
 func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	r := &report{options: options{sizes: []int{2}}}
-	if n := len(r.Targets()); n != 23 {
+	if n := len(r.Targets()); n != 25 {
 		t.Errorf("%d targets", n)
 	}
 	for _, target := range r.Targets() {
