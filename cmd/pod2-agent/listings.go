@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -77,7 +78,10 @@ func (s *snapshot) summary(out io.Writer) error {
 	}) {
 		dropped = append(dropped, fmt.Sprintf("%s %d", reason, reasons[reason]))
 	}
-	return columns(out, "", []string{
+	if s.unread != nil {
+		dropped = append(dropped, "rules of the node not read")
+	}
+	return errors.Join(s.unread, columns(out, "", []string{
 		row("Address of VXLAN packets:", s.Local),
 		row("UDP port of VXLAN packets:", s.UDPPort),
 		row("VXLAN device:", s.link(s.VXLAN)),
@@ -87,7 +91,7 @@ func (s *snapshot) summary(out io.Writer) error {
 		fmt.Sprintf("Places:\t%d on this node, %d on other nodes", here, len(s.Places)-here),
 		row("Nodes:", len(s.Wires)),
 		row("Dropped packets:", strings.Join(dropped, ", ")),
-	}, "")
+	}, ""))
 }
 
 func (s *snapshot) listPorts(out io.Writer) error {
@@ -175,6 +179,9 @@ func (s *snapshot) listDrops(out io.Writer) error {
 			lines = append(lines, row(count, comment, "", "", "", dataplane.Meanings[comment]+", by the rules of the node"))
 		}
 	}
-	return columns(out, "PACKETS\tREASON\tVNI\tINTERFACE\tPOD\tMEANING", lines,
-		"No packet was dropped since the tables were made.")
+	hint := "No packet was dropped since the tables were made."
+	if s.unread != nil {
+		hint = "The programs dropped no packet since the tables were made."
+	}
+	return errors.Join(s.unread, columns(out, "PACKETS\tREASON\tVNI\tINTERFACE\tPOD\tMEANING", lines, hint))
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/bpf"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 	"github.com/pod2/pod2/pkg/agent/iface"
 	"github.com/pod2/pod2/pkg/agent/kernel"
 	"github.com/pod2/pod2/pkg/agent/tables"
@@ -29,6 +30,8 @@ type snapshot struct {
 	// filtered are the packets that the rules of the node dropped, by their comments.
 	filtered map[string]uint64
 	rules    kernel.Rules
+	// unread is why there are no rules and no packets of theirs.
+	unread error
 	// links are the names of all interfaces, by index. down has those that are down.
 	links map[uint32]string
 	down  map[uint32]bool
@@ -46,15 +49,19 @@ func readSnapshot(dir string) (s *snapshot, err error) {
 	}
 	defer m.Close()
 	s = &snapshot{links: map[uint32]string{}, down: map[uint32]bool{}, pairs: map[uint32]veth.Port{}}
-	var errs [4]error
+	var errs [3]error
 	s.Tables, s.Wires, errs[0] = m.Read()
 	s.Config, errs[1] = m.Config()
 	s.drops, errs[2] = m.Drops()
-	s.rules, errs[3] = kernel.ReadRules()
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	s.filtered = s.rules.Drops()
+	// Without the rules, the tables still say how pods reach each other.
+	if s.rules, err = kernel.ReadRules(); err != nil {
+		s.unread = fmt.Errorf("the packets that the rules of the node drop are missing here, because nftables could not be read: run this as root in the node's network, or see the output of nft list table inet %s: %w", dataplane.TableName, err)
+	} else {
+		s.filtered = s.rules.Drops()
+	}
 	links, err := iface.List()
 	if err != nil {
 		return nil, err
@@ -76,7 +83,7 @@ func readSnapshot(dir string) (s *snapshot, err error) {
 
 // complete the fields that follow from the others.
 func (s *snapshot) complete() {
-	s.Name, s.Exit = s.describe, s.exit
+	s.Name = s.describe
 	s.networks = map[int32]string{}
 	for index, port := range s.Ports {
 		if network := s.pairs[index].Network; network != "" {
@@ -85,7 +92,8 @@ func (s *snapshot) complete() {
 	}
 }
 
-// status prints a summary of the tables that the programs of this node read, or one of these tables.
+// status prints a summary of the tables that the programs of this node read, or one of these tables. If something is missing in
+// it, the error says why.
 func status(out io.Writer, dir, table string) error {
 	print, known := listings[table]
 	if !known {
@@ -113,7 +121,11 @@ func trace(out io.Writer, dir, pod, address string) error {
 }
 
 func (s *snapshot) trace(out io.Writer, pod string, to netip.Addr) error {
-	found := false
+	found, ruled := false, false
+	s.Exit = func(to netip.Addr) tables.Exit {
+		ruled = true
+		return s.exit(to)
+	}
 	for _, index := range s.indexes() {
 		if !s.is(index, pod) {
 			continue
@@ -129,6 +141,9 @@ func (s *snapshot) trace(out io.Writer, pod string, to netip.Addr) error {
 	}
 	if !found {
 		return fmt.Errorf("no port on this node belongs to %q: run this on the pod's node, with the pod's [namespace/]name, UID, address on the Network, or interface; status ports lists the ports", pod)
+	}
+	if ruled {
+		return s.unread
 	}
 	return nil
 }
@@ -161,7 +176,7 @@ func (s *snapshot) indexes() []uint32 {
 
 // exit asks the node's routes and rules. An address without a route has no interface.
 func (s *snapshot) exit(to netip.Addr) tables.Exit {
-	exit := tables.Exit{Refusals: s.rules.Refuses(to)}
+	exit := tables.Exit{Refusals: s.rules.Refuses(to), Unread: s.unread != nil}
 	if routes, err := netlink.RouteGet(to.AsSlice()); err == nil && len(routes) > 0 {
 		exit.Interface, exit.Local = uint32(routes[0].LinkIndex), routes[0].Type == unix.RTN_LOCAL
 	}

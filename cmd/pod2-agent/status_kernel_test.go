@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -152,6 +153,36 @@ func TestTraceReadsTheKernel(t *testing.T) {
 	}
 }
 
+// Without the right to read nftables, all else is printed. It is an error only if the rules belong to the answer.
+func TestStatusWithoutRules(t *testing.T) {
+	dir, _ := statusNode(t)
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	must(t, unix.Capget(&header, &sets[0]))
+	sets[0].Effective &^= 1 << unix.CAP_NET_ADMIN
+	must(t, unix.Capset(&header, &sets[0])) // of this thread, which ends with the test
+	print := func(table string) func(io.Writer) error {
+		return func(out io.Writer) error { return status(out, dir, table) }
+	}
+	for _, tt := range []struct {
+		name  string
+		print func(io.Writer) error
+		want  string
+		rules bool
+	}{
+		{"the summary", print(""), "rules of the node not read", true},
+		{"drops", print("drops"), "for an address that nobody has here", true},
+		{"ports", print("ports"), "default/a", false},
+		{"a trace to another node", func(out io.Writer) error { return trace(out, dir, "default/a", "192.168.0.3") }, "Sent by interface pod2vxlan", false},
+	} {
+		var out strings.Builder
+		err := tt.print(&out)
+		if !strings.Contains(out.String(), tt.want) || errors.Is(err, unix.EPERM) != tt.rules || strings.Contains(fmt.Sprint(err), "\n") {
+			t.Errorf("%s: %v\n%s", tt.name, err, out.String())
+		}
+	}
+}
+
 // The kernel says which addresses are the node's own, and which it has no route to.
 func TestExitReadsTheKernel(t *testing.T) {
 	runtime.LockOSThread()
@@ -160,7 +191,7 @@ func TestExitReadsTheKernel(t *testing.T) {
 	t.Cleanup(func() { _ = ns.Close() })
 	must(t, netlink.LinkSetUp(&netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Index: 1}}))
 	s := &snapshot{}
-	if got := fmt.Sprint(s.exit(netip.MustParseAddr("127.0.0.2")), s.exit(netip.MustParseAddr("9.9.9.9"))); got != "{1 true []} {0 false []}" {
+	if got := fmt.Sprint(s.exit(netip.MustParseAddr("127.0.0.2")), s.exit(netip.MustParseAddr("9.9.9.9"))); got != "{1 true [] false} {0 false [] false}" {
 		t.Error(got)
 	}
 }

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -198,6 +200,22 @@ From interface pod2bbbb of pod default/web-1 to 192.168.0.5:
 `
 	if got := out.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Without the rules, a trace that needs them ends with an error. No listing says that nothing was dropped.
+func TestTextsWithoutRules(t *testing.T) {
+	s := exampleNode()
+	s.unread, s.drops, s.filtered = errors.New("refused"), nil, nil
+	for _, tt := range []struct{ to, want string }{{"9.9.9.9", "refused"}, {"192.168.0.5", "<nil>"}} {
+		var out strings.Builder
+		if err := s.trace(&out, "default/web-1", netip.MustParseAddr(tt.to)); fmt.Sprint(err) != tt.want || out.Len() == 0 {
+			t.Errorf("to %s: %v, want %s\n%s", tt.to, err, tt.want, out.String())
+		}
+	}
+	var out strings.Builder
+	if err := s.listDrops(&out); fmt.Sprint(err) != "refused" || out.String() != "The programs dropped no packet since the tables were made.\n" {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }
 

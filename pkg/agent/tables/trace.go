@@ -29,6 +29,8 @@ type Exit struct {
 	// Refusals are the comments of the rules that drop packets to the address. The rule api drops only those to the
 	// port of the API server.
 	Refusals []string
+	// Unread: the rules could not be read, so Refusals are not known.
+	Unread bool
 }
 
 // Trace says in sentences how the programs treat a packet from the port to the address. The last
@@ -124,6 +126,9 @@ func (v View) leave(port Port, n Network, to netip.Addr) []string {
 		last = fmt.Sprintf("Sent by %s with an address of the node as source (NAT).", v.Name(exit.Interface))
 		if slices.Contains(exit.Refusals, "api") {
 			last += " TCP to the port of the API server is dropped (api)."
+		}
+		if exit.Unread {
+			last += " The rules of the node could not be read: they may drop the packet (node, api, denied)."
 		}
 	}
 	return []string{rules, last}

@@ -31,6 +31,7 @@ func exit(to netip.Addr) Exit {
 		"169.254.169.254": {Interface: 2, Refusals: []string{"denied"}},
 		"100.64.0.9":      {Interface: 9},
 		"8.8.8.8":         {},
+		"9.9.9.8":         {Interface: 2, Unread: true},
 	}[to.String()]
 	if !known {
 		e.Interface = 2
@@ -85,6 +86,8 @@ func TestTrace(t *testing.T) {
 		{"the gateway", blue, 7, "192.168.0.1", sender + "Neighbour: 192.168.0.1 has MAC 02:00:5e:00:03:e9. The programs answer the sender's question themselves.\n" + size +
 			"Dropped (unknown), unless it is an ICMP echo request for the gateway: the programs answer those.", nil},
 		{"the outside", nat, 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size + rules + "Sent by eth0 with an address of the node as source (NAT).", nil},
+		{"the outside without the rules of the node", nat, 7, "9.9.9.8", sender + fmt.Sprintf(nobody, "9.9.9.8") + size + rules +
+			"Sent by eth0 with an address of the node as source (NAT). The rules of the node could not be read: they may drop the packet (node, api, denied).", nil},
 		{"a node", nat, 7, "10.0.0.2", sender + fmt.Sprintf(nobody, "10.0.0.2") + size + rules + "Dropped (node): 10.0.0.2 is an address of a node.", nil},
 		{"this node at an address that its Node lacks", nat, 7, "172.17.0.1", sender + fmt.Sprintf(nobody, "172.17.0.1") + size + rules + "Dropped (node): 172.17.0.1 is an address of a node.", nil},
 		{"the API server", nat, 7, "10.1.0.1", sender + fmt.Sprintf(nobody, "10.1.0.1") + size + rules +
