@@ -5,9 +5,10 @@ package bpf
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,25 +79,47 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// The object is for any little-endian machine and needs no structure of a certain kernel.
+// Each embedded object is for any little-endian machine. That of tc needs no structure of a certain kernel. The loader finds
+// each field that the one of sockets reads in the types of the running kernel, which shows them to the GPL only.
 func TestObjectIsPortable(t *testing.T) {
-	s, err := spec()
-	if err != nil {
-		t.Fatal(err)
+	field := regexp.MustCompile(`Struct:"(\w+)"\[[0:]+\]`)
+	type properties struct {
+		object string
+		kind   ebpf.ProgramType
+		gpl    bool
+		fields []string // the structures of the kernel that it reads the first field of, in order
 	}
-	if s.ByteOrder.String() != "LittleEndian" {
-		t.Errorf("%s", s.ByteOrder)
+	wants := map[string]properties{
+		"pod2.hex":    {object, ebpf.SchedCLS, false, nil},
+		"sockets.hex": {socketsObject, ebpf.Tracing, true, []string{"socket", "sock", "net"}},
 	}
-	for name, p := range s.Programs {
-		if p.Type != ebpf.SchedCLS {
-			t.Errorf("%s is a program of type %s", name, p.Type)
+	files, err := filepath.Glob("*.hex")
+	if err != nil || len(files) != len(wants) {
+		t.Errorf("%v: the files are %q", err, files)
+	}
+	for file, tt := range wants {
+		s, err := parseObject(tt.object)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if strings.Contains(p.License, "GPL") {
-			t.Errorf("%s uses functions that need the license %s", name, p.License)
+		if s.ByteOrder.String() != "LittleEndian" || len(s.Programs) == 0 {
+			t.Errorf("%s: %s, %d programs", file, s.ByteOrder, len(s.Programs))
 		}
-		for i, ins := range p.Instructions {
-			if btf.CORERelocationMetadata(&ins) != nil {
-				t.Errorf("%s, instruction %s, depends on a structure of the kernel", name, strconv.Itoa(i))
+		for name, p := range s.Programs {
+			if p.Type != tt.kind {
+				t.Errorf("%s is a program of type %s", name, p.Type)
+			}
+			if strings.Contains(p.License, "GPL") != tt.gpl {
+				t.Errorf("%s has the license %s", name, p.License)
+			}
+			var fields []string
+			for _, ins := range p.Instructions {
+				if at := btf.CORERelocationMetadata(&ins); at != nil {
+					fields = append(fields, field.ReplaceAllString(field.FindString(at.String()), "$1"))
+				}
+			}
+			if !slices.Equal(fields, tt.fields) {
+				t.Errorf("%s depends on the kernel's structures %q, want %q", name, fields, tt.fields)
 			}
 		}
 	}
