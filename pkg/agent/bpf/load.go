@@ -120,33 +120,40 @@ func (m *Maps) Close() {
 func (p *Programs) Close() { p.collection.Close() }
 
 // RemoveOthers removes the maps of other layouts. The kernel keeps those that an attached program uses.
-func (p *Programs) RemoveOthers() error { return removeLayouts(filepath.Dir(p.dir), p.dir) }
-
-// Unpin removes the pinned maps of all layouts, and the program of RefuseBypass, from a directory of Load, and the directory if it is empty then. The
-// kernel keeps the maps as long as a program is attached.
-func Unpin(dir string) error {
-	if err := removeLayouts(dir, ""); err != nil {
-		return err
-	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("remove the directory of pinned maps: %w", err)
-	}
-	return nil
+func (p *Programs) RemoveOthers() error {
+	_, err := removeLayouts(filepath.Dir(p.dir), p.dir)
+	return err
 }
 
-// removeLayouts but one. The directory may have maps of other programs.
-func removeLayouts(dir, except string) error {
+// Unpin removes the pinned maps of all layouts, and the program of RefuseBypass, from a directory of Load, and the directory if
+// it is empty then. It names the removed things. The kernel keeps the maps as long as a program is attached.
+func Unpin(dir string) (removed []string, err error) {
+	if removed, err = removeLayouts(dir, ""); err != nil {
+		return removed, err
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
+		return removed, fmt.Errorf("remove the directory of pinned maps: %w", err)
+	}
+	return removed, nil
+}
+
+// removeLayouts but one, and name the removed things. The directory may have maps of other programs.
+func removeLayouts(dir, except string) (removed []string, err error) {
 	layouts, err := filepath.Glob(filepath.Join(dir, "v[0-9]*"))
 	if err != nil {
-		return fmt.Errorf("find pinned maps: %w", err)
+		return nil, fmt.Errorf("find pinned maps: %w", err)
 	}
 	for _, layout := range layouts {
 		if layout == except || strings.Trim(filepath.Base(layout)[1:], "0123456789") != "" {
 			continue
 		}
-		if err := os.RemoveAll(layout); err != nil {
-			return fmt.Errorf("remove pinned maps: %w", err)
+		if pinned, _ := filepath.Glob(filepath.Join(layout, noBypass+"*")); len(pinned) > 0 {
+			removed = append(removed, "the program "+noBypass)
 		}
+		if err := os.RemoveAll(layout); err != nil {
+			return removed, fmt.Errorf("remove pinned maps: %w", err)
+		}
+		removed = append(removed, "the tables in "+layout)
 	}
-	return nil
+	return removed, nil
 }

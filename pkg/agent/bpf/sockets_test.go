@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,7 +38,10 @@ func TestNoBypass(t *testing.T) {
 		n.allows(t, bypass)
 	}
 	n.refuseBypass(t)
-	must(t, Unpin(filepath.Dir(n.p.dir)))
+	removed, err := Unpin(filepath.Dir(n.p.dir))
+	if must(t, err); !slices.Contains(removed, "the program no_bypass") {
+		t.Errorf("removed %q", removed)
+	}
 	n.allows(t, bypasses["XDP_TX_RING"])
 }
 

@@ -35,5 +35,9 @@ func CleanUp(directory string, out io.Writer) error {
 			}
 		}
 	}
-	return errors.Join(append(errs, bpf.Unpin(directory))...)
+	removed, err := bpf.Unpin(directory)
+	for _, thing := range removed {
+		fmt.Fprintln(out, "remove", thing)
+	}
+	return errors.Join(append(errs, err)...)
 }

@@ -6,6 +6,10 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -216,13 +220,22 @@ func TestNodeWithoutRoute(t *testing.T) {
 }
 
 // CleanUp removes the programs from the wire, the device and the maps. Things of others
-// stay, and an agent that starts again continues.
+// stay, and an agent that starts again continues. A directory replaces the pinned program, because not each kernel takes that.
 func TestCleanUp(t *testing.T) {
 	t.Parallel()
 	l, blue, _ := twoByTwo(t)
 	n := l.nodes[0]
 	n.stop()
-	n.in(n.name, func() error { return CleanUp(n.bpf, t.Output()) })
+	layouts, err := filepath.Glob(filepath.Join(n.bpf, "v*"))
+	must(t, err)
+	must(t, os.Mkdir(filepath.Join(layouts[0], "no_bypass"), 0o700))
+	var out strings.Builder
+	n.in(n.name, func() error { return CleanUp(n.bpf, &out) })
+	lines := slices.Sorted(strings.Lines(out.String()))
+	want := []string{"remove the VXLAN device pod2vxlan\n", "remove the program no_bypass\n", "remove the programs from eth0\n", "remove the programs from lo\n", "remove the tables in " + layouts[0] + "\n"}
+	if !slices.Equal(lines, want) {
+		t.Errorf("it prints\n%s", out.String())
+	}
 	if n.link(VXLANName) != nil {
 		t.Error("the VXLAN device is left")
 	}
