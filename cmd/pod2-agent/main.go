@@ -104,6 +104,7 @@ func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 	defer n.Close()
 	view := newView(clients, o.node, n, wake.ring) //nolint:contextcheck // its watches get the context of start
 	a = newAgent(k, n, view.state, o)
+	a.tell(ctx, n.EarlyProblems()) // at once, because the loop waits for the API server
 	metrics.MustRegister(a.metrics.all()...)
 	metrics.CustomMustRegister(&dropsCollector{programs: n.Drops, rules: k.Drops})
 	closeHealth, err := serving.Listen(ctx, "health-probe-bind-address", o.healthAddress, serving.Probes(a.live, a.ready))

@@ -32,15 +32,22 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// bpffs is a directory for pinned maps.
+func bpffs(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "bpf")
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, unix.Mount("bpf", dir, "bpf", 0, ""))
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	return dir
+}
+
 // statusNode is a node with pod default/a, which sent one packet for an address that nobody has. Its pod b is on another
 // node. The test's thread is in the node's namespace and ends with the test. It returns the directory of the maps.
 func statusNode(t *testing.T) (dir string, port veth.Port) {
 	t.Helper()
 	runtime.LockOSThread()
-	dir = filepath.Join(t.TempDir(), "bpf")
-	must(t, os.Mkdir(dir, 0o700))
-	must(t, unix.Mount("bpf", dir, "bpf", 0, ""))
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	dir = bpffs(t)
 	podNS, err := netns.New()
 	must(t, err)
 	pod := os.NewFile(uintptr(podNS), "pod")
@@ -198,10 +205,7 @@ func TestExitReadsTheKernel(t *testing.T) {
 
 // The tables are there while no agent runs.
 func TestStatusWhileTheAgentIsStopped(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "bpf")
-	must(t, os.Mkdir(dir, 0o700))
-	must(t, unix.Mount("bpf", dir, "bpf", 0, ""))
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	dir := bpffs(t)
 	p, err := bpf.Load(dir)
 	must(t, err)
 	must(t, p.Write(tables.Change{Key: tables.Key{Map: tables.NodeMap, Address: netip.MustParseAddr("10.9.0.2")}, Value: tables.Wire{Interface: 1}}))

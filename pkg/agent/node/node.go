@@ -268,7 +268,11 @@ func (n *Node) Block(why error) {
 func (n *Node) Problems() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	problems := n.desired.Problems()
+	return append(n.desired.Problems(), n.EarlyProblems()...)
+}
+
+// EarlyProblems are those that New found. The others depend on the cluster.
+func (n *Node) EarlyProblems() (problems []string) {
 	if n.bypass != nil {
 		problems = append(problems, fmt.Sprintf("a program with NET_RAW in the node's own network may send past the eBPF programs to pods of Networks, because the agent could not make the kernel refuse it: give NET_RAW to no untrusted pod with hostNetwork on this node: %v", n.bypass))
 	}
