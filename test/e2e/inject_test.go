@@ -64,7 +64,7 @@ func TestNoInjectionByPods(t *testing.T) {
 	}
 }
 
-// A raw socket can skip the programs of its node's network. No program of the node can make one, or its agent reports that
+// A raw socket can skip the programs of its node's network. No program of the node can make one, or the node's agent reports that
 // the kernel cannot refuse it. In a pod's own network, a program can: the pod's port has the programs on the other end.
 func TestNoSocketSkipsPrograms(t *testing.T) {
 	t.Parallel()
@@ -80,7 +80,8 @@ func TestNoSocketSkipsPrograms(t *testing.T) {
 	}
 	out, err := forge("node", "eth0")
 	refused := err != nil && strings.Contains(out, "make a socket that skips tc: operation not permitted")
-	if problem := run(t, "pod2-agent", "logs", "--selector=app.kubernetes.io/name=pod2-agent", "--tail=-1"); !refused && !strings.Contains(problem, "may send past the eBPF programs") {
+	agent := run(t, "pod2-agent", "get", "pods", "--field-selector=spec.nodeName=node2", "--output=name")
+	if problem := run(t, "pod2-agent", "logs", agent, "--tail=-1"); !refused && !strings.Contains(problem, "may send past the eBPF programs") {
 		t.Errorf("in the node's network: %v\n%s", err, out)
 	}
 }
