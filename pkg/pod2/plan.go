@@ -14,7 +14,7 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Plan lists the writes, in the order in which apply makes them. If one of them fails,
+// Plan lists the writes, in the order in which apply makes them. It also has the pods of its State, as the next State needs them. If one of them fails,
 // apply continues with those that do not depend on it: see Without and WithoutAdoption.
 // After a write that was refused because the view is old, apply stops.
 type Plan struct {
@@ -143,8 +143,11 @@ func (p Plan) Steady() *Steady { return p.steady }
 // Others returns the pods of the State that are not steady replicas, in name order.
 func (p Plan) Others() []*corev1.Pod { return p.others }
 
-// TakesAway reports whether the plan deletes or changes pods, which may make them unavailable.
-func (p Plan) TakesAway() bool { return len(p.Delete)+len(p.InPlace)+len(p.Resize) > 0 }
+// MayTakeAway reports whether the plan deletes or changes pods, which may make them unavailable. The plan that
+// follows a refused adoption may do so, too.
+func (p Plan) MayTakeAway() bool {
+	return len(p.Adopt)+len(p.Delete)+len(p.InPlace)+len(p.Resize) > 0
+}
 
 // Empty reports whether there is nothing to write.
 func (p Plan) Empty() bool {

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/ordinals"
@@ -32,7 +33,8 @@ func (v *view) isSteady(r replica) bool {
 // Steady are the steady replicas of one decision, for the next one: see State.Steady. It never
 // changes.
 type Steady struct {
-	steadyReplicas
+	replicas  steadyReplicas
+	ordinals  ordinals.Range
 	now       time.Time
 	pod2      *v1.Pod2
 	revisions []*appsv1.ControllerRevision
@@ -43,14 +45,15 @@ func (v *view) steadyOf(s State) *Steady {
 	if !v.revisions.update.exists {
 		return nil
 	}
-	return &Steady{v.steady, s.Now, s.Pod2, s.Revisions}
+	return &Steady{v.steady, v.ordinals, s.Now, s.Pod2, s.Revisions}
 }
 
 // Fits reports whether the replicas are steady in a later State, too, if their pods are unchanged. It
-// is false for nil. A State with Sidecars must have all pods.
+// is false for nil. A State with Sidecars must have all pods. The specs are compared exactly: revisions
+// differ if a quantity is written in another way.
 func (k *Steady) Fits(s State) bool {
 	return k != nil && k.pod2.UID == s.Pod2.UID && !s.Now.Before(k.now) && slices.Equal(k.revisions, s.Revisions) &&
-		maps.Equal(k.pod2.Labels, s.Pod2.Labels) && equality.Semantic.DeepEqual(k.pod2.Spec, s.Pod2.Spec)
+		maps.Equal(k.pod2.Labels, s.Pod2.Labels) && reflect.DeepEqual(k.pod2.Spec, s.Pod2.Spec)
 }
 
 // Count returns how many there are.
@@ -58,30 +61,32 @@ func (k *Steady) Count() int {
 	if k == nil {
 		return 0
 	}
-	return k.count
+	return k.replicas.count
+}
+
+// Pods returns their pods, in the order of their places.
+func (k *Steady) Pods() iter.Seq[*corev1.Pod] {
+	return func(yield func(*corev1.Pod) bool) {
+		for f := range k.replicas.all() {
+			if !yield(f.pod) {
+				return
+			}
+		}
+	}
 }
 
 // Without returns the replicas except those with the names.
 func (k *Steady) Without(names map[string]bool) *Steady {
-	if k == nil {
-		return nil
-	}
 	without := *k
-	without.steadyReplicas = k.edit()
+	without.replicas = k.replicas.edit()
 	for name := range names {
-		if place, ok := k.place(name); ok {
-			without.set(place, nil)
+		if ordinal, ok := ordinals.Parse(k.pod2.Name, name); ok {
+			if place, ok := k.ordinals.Place(ordinal); ok {
+				without.replicas.set(place, nil)
+			}
 		}
 	}
 	return &without
-}
-
-func (k *Steady) place(name string) (int, bool) {
-	ordinal, ok := ordinals.Parse(k.pod2.Name, name)
-	if !ok {
-		return 0, false
-	}
-	return Ordinals(k.pod2).Place(ordinal)
 }
 
 // found is a replica that has a pod and is not steady.

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -69,6 +71,9 @@ func TestSteadyReplicasMayBeLeftOut(t *testing.T) {
 		want, got := Diff(all), Diff(s)
 		if got.String() != want.String() || !reflect.DeepEqual(got.Status, want.Status) || !reflect.DeepEqual(WithFailures(s, failed), WithFailures(all, failed)) {
 			t.Errorf("state\n%swithout\n%s\nthe plan is\n%s\nwith all pods\n%s", describe(all), describe(s), got, want)
+		}
+		if len(want.Adopt) > 0 && got.WithoutAdoption(false).String() != want.WithoutAdoption(false).String() {
+			t.Errorf("state\n%swithout an adoption the plan is\n%s\nwith all pods\n%s", describe(all), got.WithoutAdoption(false), want.WithoutAdoption(false))
 		}
 		if !slices.Equal(got.Others(), want.Others()) {
 			t.Errorf("state\n%sthe pods that are not steady are %d, with all pods %d", describe(all), len(got.Others()), len(want.Others()))
@@ -130,8 +135,23 @@ func later(dice *rand.Rand, s State) State {
 	return s
 }
 
-// has reports whether this version of a pod is a steady replica.
-func (k *Steady) has(pod *corev1.Pod) bool {
-	place, ok := k.place(pod.Name)
-	return ok && k.at(place) != nil && k.at(place).pod == pod
+// A quantity that is written in another way makes another revision.
+func TestARewrittenQuantityDoesNotFit(t *testing.T) {
+	size := func(text string) State {
+		s := state(t, "replicas=1")
+		s.Pod2.Spec.Template.Spec.Overhead = corev1.ResourceList{"memory": resource.MustParse(text)}
+		return s
+	}
+	s := size("1Gi")
+	s.Revisions = []*appsv1.ControllerRevision{Diff(s).CreateRevision}
+	for text, want := range map[string]bool{"1Gi": true, "1073741824": false} {
+		later := size(text)
+		later.Revisions = s.Revisions
+		if got := Diff(s).Steady().Fits(later); got != want {
+			t.Errorf("%s: it fits is %t", text, got)
+		}
+	}
 }
+
+// has reports whether this version of a pod is a steady replica.
+func (k *Steady) has(pod *corev1.Pod) bool { return slices.Contains(slices.Collect(k.Pods()), pod) }

@@ -32,7 +32,7 @@ type view struct {
 	names       *Names  // for the status
 	claims      []claim // with names for this Pod2, in name order
 	classes     []*storagev1.StorageClass
-	podNames    map[string]bool // of all known pods, of any owner, if there are claims
+	podNames    map[string]bool // of the pods of the State, of any owner, if there are claims. The PVC of a steady replica is in use anyway
 	// keepers names, by place, the holder that keeps the wanted address of a replica.
 	keepers []string
 	// held is true if a Recreate waits for an address.
@@ -86,7 +86,7 @@ func lookFor(s State, isSteady func(*view, replica) bool) *view {
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)
 	v.replicas, v.none = v.ordinals.Count(), missing()
 	if s.Steady != nil {
-		v.steady = s.Steady.edit()
+		v.steady = s.Steady.replicas.edit()
 	} else {
 		v.steady = steadyReplicas{own: map[int]bool{}}
 	}

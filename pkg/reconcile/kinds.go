@@ -111,9 +111,9 @@ type kind[State, Plan any] struct {
 // again later.
 var errNothing = errors.New("nothing to decide")
 
-// errLookAtAll is the answer of apply to a plan that a view from memory does not justify. The
-// next observe reads everything.
-var errLookAtAll = errors.New("look at all pods before the writes")
+// errLookAgain is the answer of apply to a plan that needs a newer view, which observe gives the
+// next time. It wrote nothing.
+var errLookAgain = errors.New("compare with the cache before the writes")
 
 func (k kind[S, P]) sync(ctx context.Context, key Key) (Result, error) {
 	state, again, err := k.observe(key)
@@ -124,7 +124,7 @@ func (k kind[S, P]) sync(ctx context.Context, key Key) (Result, error) {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)
 	}
 	result, err := k.apply(ctx, key, state, k.decide(state))
-	if errors.Is(err, errLookAtAll) {
+	if errors.Is(err, errLookAgain) {
 		return k.sync(ctx, key)
 	}
 	result.RequeueAfter = plan.Soonest(result.RequeueAfter, again)

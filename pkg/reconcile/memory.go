@@ -159,7 +159,7 @@ func (r *refusedResizes) without(key Key, resizes []pod2.Resize) []pod2.Resize {
 	})
 }
 
-// of returns the refusals for existing pods and forgets the others.
+// of returns the refusals for the pods of a State and forgets the others. A steady replica needs none.
 func (r *refusedResizes) of(key Key, pods []*corev1.Pod) map[types.UID]pod2.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -39,13 +39,13 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 	if cached == nil {
 		r.refusedResizes.of(key, nil)
 		r.facts.of(key, nil)
-		r.steady.keep(key, nil, nil)
+		r.steady.keep(key, rememberedPods{})
 		r.podEvents.forget(key)
 		r.names.forget(key.path())
 		return state, 0, errNothing
 	}
-	state = pod2.State{
-		Now: r.clock.Now(), Pod2: pod2.Defaulted(cached), Revisions: r.revisions.sorted(byPod2, key.path()), Holders: r.holders(cached),
+	state = pod2.State{ // pods have no monotonic clock, so Now has none
+		Now: r.clock.Now().Round(0), Pod2: pod2.Defaulted(cached), Revisions: r.revisions.sorted(byPod2, key.path()), Holders: r.holders(cached),
 		Names: r.names.of(cached, namesTold(cached)), NumbersHeld: r.counts.left(key),
 	}
 	for _, name := range pod2.Networks(cached) {
@@ -88,11 +88,12 @@ func (r *pod2Kind) holders(p *v1.Pod2) []pod2.Holder {
 // apply writes the plan in the order of its fields. After a failure it continues with the
 // writes that do not depend on it. The status always reports the observed state.
 func (r *pod2Kind) apply(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) (Result, error) {
-	if state.Steady != nil && plan.TakesAway() {
-		r.steady.keep(key, nil, nil)
-		return Result{}, errLookAtAll
+	if known := r.steady.get(key); state.Steady != nil && !known.compare && plan.MayTakeAway() {
+		known.compare = true
+		r.steady.keep(key, known)
+		return Result{}, errLookAgain
 	}
-	r.steady.keep(key, plan.Steady(), plan.Others())
+	r.steady.keep(key, rememberedPods{replicas: plan.Steady(), others: plan.Others()})
 	steps, current := r.steps(key), state.Pod2
 	var missing pod2.Missing
 	missing.Owner = plan.NeedsOwner() && !steps.do(pod2.ReasonFailedCreate, func() error { return r.live.confirmPod2(ctx, key, current) })

@@ -78,6 +78,7 @@ func (r *pod2Kind) createReplica(ctx context.Context, key Key, c pod2.Creation) 
 		return err
 	}
 	_, err := r.writePods.create(ctx, key, c.Pod(), c.Reason)
+	r.podEvents.changed([]Key{key}, c.Name) // the cache may show it before its event
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// wholeEvery is how often a key looks at all its pods, independent of events.
+// wholeEvery: a sync looks at all pods of its key if the last such look is this old.
 const wholeEvery = 10 * time.Minute
 
 // podEvents remembers, for each key, the pods with new events. So a sync can look at these only. A sync
@@ -17,18 +17,18 @@ const wholeEvery = 10 * time.Minute
 type podEvents struct {
 	mu    sync.Mutex
 	clock clock.PassiveClock
-	of    map[Key]*newEvents
+	of    map[Key]*eventsOfKey
 	// fed: events are passed on.
 	fed bool
 }
 
-type newEvents struct {
-	pods  map[string]bool // names
-	whole time.Time       // when all pods were last looked at; zero: do it next
+type eventsOfKey struct {
+	pods   map[string]bool // names
+	looked time.Time       // when all pods were last looked at; zero: do it next
 }
 
 func newPodEvents(clock clock.PassiveClock) *podEvents {
-	return &podEvents{clock: clock, of: map[Key]*newEvents{}}
+	return &podEvents{clock: clock, of: map[Key]*eventsOfKey{}}
 }
 
 func (e *podEvents) feed() {
@@ -54,7 +54,7 @@ func (e *podEvents) doubt(namespace string) {
 	defer e.mu.Unlock()
 	for key, news := range e.of {
 		if key.Namespace == namespace {
-			news.whole = time.Time{}
+			news.looked = time.Time{}
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (e *podEvents) doubtOne(key Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if news := e.of[key]; news != nil {
-		news.whole = time.Time{}
+		news.looked = time.Time{}
 	}
 }
 
@@ -75,13 +75,13 @@ func (e *podEvents) take(key Key) (pods map[string]bool, whole bool) {
 	defer e.mu.Unlock()
 	news := e.of[key]
 	if news == nil {
-		news = &newEvents{pods: map[string]bool{}}
+		news = &eventsOfKey{pods: map[string]bool{}}
 		e.of[key] = news
 	}
 	pods, news.pods = news.pods, map[string]bool{}
 	now := e.clock.Now()
-	if whole = !e.fed || news.whole.IsZero() || now.Sub(news.whole) >= wholeEvery; whole {
-		news.whole = now
+	if whole = !e.fed || news.looked.IsZero() || now.Sub(news.looked) >= wholeEvery; whole {
+		news.looked = now
 	}
 	return pods, whole
 }

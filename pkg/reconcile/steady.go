@@ -12,33 +12,36 @@ import (
 )
 
 // steady remembers, for each Pod2, its steady replicas and its other pods. So the cost of a sync depends
-// on the changes, as with ledgers.
+// on the changes and on the replicas that are not steady, as with ledgers.
 //
-// If an event is late, an older version of a pod counts as steady. A plan that takes pods away, which
-// depends on how many others are available, is decided again with all pods.
+// An event may be later than the cache: until then, an older version of a pod counts as steady. So all steady
+// replicas are compared with the cache before a plan takes pods away, which depends on how many others
+// are available.
 type steady struct {
 	mu sync.Mutex
-	of map[Key]steadyPods
+	of map[Key]rememberedPods
 }
 
-type steadyPods struct {
+type rememberedPods struct {
 	replicas *pod2.Steady
 	others   []*corev1.Pod
+	// compare: the next plan may take pods away.
+	compare bool
 }
 
-func newSteady() *steady { return &steady{of: map[Key]steadyPods{}} }
+func newSteady() *steady { return &steady{of: map[Key]rememberedPods{}} }
 
-func (m *steady) get(key Key) steadyPods {
+func (m *steady) get(key Key) rememberedPods {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.of[key]
 }
 
 // keep remembers pods. Without steady replicas, it forgets them.
-func (m *steady) keep(key Key, replicas *pod2.Steady, others []*corev1.Pod) {
+func (m *steady) keep(key Key, is rememberedPods) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.of[key] = (steadyPods{replicas, others}); replicas == nil {
+	if m.of[key] = is; is.replicas == nil {
 		delete(m.of, key)
 	}
 }
@@ -47,16 +50,22 @@ func (m *steady) keep(key Key, replicas *pod2.Steady, others []*corev1.Pod) {
 func (r *pod2Kind) observePods(key Key, state *pod2.State) (again time.Duration) {
 	changed, whole := r.podEvents.take(key)
 	known := r.steady.get(key)
-	few := len(known.others) <= known.replicas.Count() // for many, the index is faster
+	few := len(known.others)+len(changed) <= known.replicas.Count() // for many, the index is faster
 	if whole || !few || !known.replicas.Fits(*state) || len(r.sidecars.in(key.Namespace)) > 0 || r.sighted(key) {
-		r.steady.keep(key, nil, nil)
+		r.steady.keep(key, rememberedPods{})
 		state.Pods, again = r.podsOfPod2(key)
 		if again > 0 { // no event reports the deletion of a pod that only a live read found
 			r.podEvents.doubtOne(key)
 		}
 		return again
 	}
-	state.Steady = known.replicas.Without(changed)
+	if known.compare {
+		for pod := range known.replicas.Pods() {
+			if r.pods.get(key.Namespace, pod.Name) != pod {
+				changed[pod.Name] = true
+			}
+		}
+	}
 	for _, pod := range known.others {
 		switch is := r.pods.get(key.Namespace, pod.Name); {
 		case is == pod:
@@ -74,7 +83,8 @@ func (r *pod2Kind) observePods(key Key, state *pod2.State) (again time.Duration)
 	if len(changed) > 0 {
 		sortByName(state.Pods)
 	}
-	r.steady.keep(key, state.Steady, state.Pods) // the events are taken, even if the sync fails
+	state.Steady = known.replicas.Without(changed)
+	r.steady.keep(key, rememberedPods{state.Steady, state.Pods, known.compare}) // the events are taken, even if the sync fails
 	return 0
 }
 

@@ -1,8 +1,10 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -55,7 +58,7 @@ func (w *world) decide() (got, want pod2.Plan, state, all pod2.State) {
 	all.Steady, all.Facts = nil, nil
 	all.Pods, _ = w.r.podsOfPod2(web)
 	got = pod2.Diff(state)
-	w.r.kinds.pod2.steady.keep(web, got.Steady(), got.Others())
+	w.r.kinds.pod2.steady.keep(web, rememberedPods{replicas: got.Steady(), others: got.Others()})
 	return got, pod2.Diff(all), state, all
 }
 
@@ -64,12 +67,17 @@ func (w *world) decide() (got, want pod2.Plan, state, all pod2.State) {
 func TestSteadyReplicasDecideNothing(t *testing.T) {
 	left := 0
 	chance.ForSeeds(t, 200, func(t *testing.T, dice *rand.Rand) {
-		w := available(t, 6)
+		w := available(t, 8)
 		w.r.Watches()
 		var log []string
 		for range 20 {
+			known := w.r.kinds.pod2.steady.get(web)
+			known.compare = chance.One(dice, 4)
+			w.r.kinds.pod2.steady.keep(web, known)
+			var late []func()
 			for range dice.IntN(3) {
-				log = append(log, w.replicaHappens(dice))
+				text, event := w.replicaHappens(dice, known)
+				log, late = append(log, text), append(late, event)
 			}
 			if chance.One(dice, 6) { // a decision that is not applied
 				if _, _, err := w.r.kinds.pod2.observe(web); err != nil {
@@ -86,6 +94,9 @@ func TestSteadyReplicasDecideNothing(t *testing.T) {
 				return
 			}
 			left += state.Steady.Count()
+			for _, event := range late {
+				event()
+			}
 		}
 	})
 	if left < 400 {
@@ -93,38 +104,45 @@ func TestSteadyReplicasDecideNothing(t *testing.T) {
 	}
 }
 
-// replicaHappens changes something in the caches, sends the events of informers, and describes the change.
-func (w *world) replicaHappens(dice *rand.Rand) string {
+// replicaHappens changes something in the caches, sends the events of informers, and describes the change. It
+// returns the events that are late: of pods that the next sync reads from the cache in any case.
+func (w *world) replicaHappens(dice *rand.Rand, known rememberedPods) (text string, late func()) {
+	late = func() {}
 	name := chance.Pick(dice, "web-0", "web-1", "web-2", "web-3", "web-7", "other")
 	switch dice.IntN(12) {
 	case 0:
-		pod := chance.Pick(dice, newPod(name+" unlabelled uid=other"), ready(podOf(w, "web-5"), corev1.ConditionTrue))
-		pod.Name, pod.ResourceVersion = name, w.next()
+		pod := chance.Pick(dice, newPod(name+" unlabelled uid=other"), w.replicaNamed(name))
+		pod.ResourceVersion = w.next()
 		w.r.writePods.unwatched.remember(pod)
-		return "a live read finds " + name
+		return "a live read finds " + name, late
 	case 1:
 		w.later(sightingTTL)
-		return "time passes"
+		w.r.podsOfPod2(Key{KindPod2, ns, "else"}) // drops old sightings
+		return "time passes", late
 	case 2:
 		p := stored[*v1.Pod2](w, "web").DeepCopy()
 		p.Spec.Replicas = ptr.To(4 + dice.Int32N(3))
 		w.must(w.r.pod2s.indexer.Update(p))
-		return fmt.Sprintf("there must be %d replicas", *p.Spec.Replicas)
+		return fmt.Sprintf("there must be %d replicas", *p.Spec.Replicas), late
 	}
 	old := w.r.pods.get(ns, name)
-	late := slices.Contains(w.r.kinds.pod2.steady.get(web).others, old) && chance.One(dice, 2) // the cache is read anyway
-	if old != nil {
-		if !late {
-			w.r.podChanged(old)
-		}
-		if chance.One(dice, 3) {
-			w.must(w.r.pods.indexer.Delete(old))
-			return "gone is pod " + name
+	event := func(pods ...*corev1.Pod) {
+		for _, pod := range pods {
+			w.r.podChanged(pod)
 		}
 	}
-	pod := ready(podOf(w, "web-5"), chance.Pick(dice, corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse))
-	pod.Name, pod.UID, pod.ResourceVersion = name, types.UID("uid-of-"+name), w.next()
-	pod.Labels[v1.PodIndexLabel] = strings.TrimPrefix(name, "web-")
+	mayBeLate := slices.Contains(known.others, old) || known.compare && known.replicas != nil && slices.Contains(slices.Collect(known.replicas.Pods()), old)
+	if mayBeLate && chance.One(dice, 2) {
+		send := event
+		event = func(pods ...*corev1.Pod) { late = func() { send(pods...) } }
+	}
+	if old != nil && chance.One(dice, 3) {
+		w.must(w.r.pods.indexer.Delete(old))
+		event(old)
+		return "gone is pod " + name, late
+	}
+	pod := ready(w.replicaNamed(name), chance.Pick(dice, corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse))
+	pod.ResourceVersion = w.next()
 	if chance.One(dice, 6) {
 		pod.Labels[v1.PodTemplateHashLabel] = "old"
 	}
@@ -133,43 +151,78 @@ func (w *world) replicaHappens(dice *rand.Rand) string {
 		pod.Labels[v1.Pod2Label] = chance.Pick(dice, "web", "else")
 	}
 	w.must(w.r.pods.indexer.Update(pod))
-	if !late {
-		w.r.podChanged(pod)
+	if event(pod); old != nil {
+		event(old, pod)
 	}
-	return fmt.Sprintf("pod %s %v owned by %d", name, pod.Labels, len(pod.OwnerReferences))
+	return fmt.Sprintf("pod %s %v owned by %d", name, pod.Labels, len(pod.OwnerReferences)), late
 }
 
 // The next pod of an update is not deleted if an updated one is no longer ready, although no event has said so.
+// Nor is it after a refused adoption.
 func TestNoPodIsTakenAwayFromMemory(t *testing.T) {
-	w := available(t, 6)
-	p := stored[*v1.Pod2](w, "web").DeepCopy()
-	p.Spec.Template.Spec.Containers[0].Command = []string{"new"}
-	w.change(p)
-	w.catchUp()
+	for _, orphan := range []string{"", "web-0"} {
+		w := available(t, 8)
+		p := stored[*v1.Pod2](w, "web").DeepCopy()
+		p.Spec.Template.Spec.Containers[0].Command = []string{"new"}
+		w.change(p)
+		if orphan != "" {
+			pod := podOf(w, orphan).DeepCopy()
+			pod.OwnerReferences = nil
+			w.change(pod)
+			p.Spec.UpdateStrategy.RollingUpdate = &v1.Pod2RollingUpdate{MaxUnavailable: ptr.To(intstr.FromInt32(2))} // one is web-0
+			w.change(p)
+			w.refuse = refusing("patch pods "+orphan, refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "no"))
+		}
+		w.catchUp()
+		w.r.Watches()
+		sync := func() string {
+			calls, err := w.sync(KindPod2, "web")
+			if orphan == "" {
+				w.must(err)
+			}
+			return calls
+		}
+		for _, name := range []string{"web-7", "web-6", "web-5", "web-4", "web-3", "web-2"} {
+			if calls := sync(); !strings.Contains(calls, "delete pods "+name) {
+				t.Fatalf("want %s deleted, got\n%s", name, calls)
+			}
+			w.catchUp()
+			sync()
+			if name != "web-2" {
+				w.change(ready(podOf(w, name), corev1.ConditionTrue))
+			}
+			w.catchUp()
+		}
+		sync() // web-2 is not ready; the others are remembered
+		is := ready(podOf(w, "web-2"), corev1.ConditionTrue)
+		w.must(w.r.pods.indexer.Update(is))
+		w.r.podChanged(is)
+		w.must(w.r.pods.indexer.Update(ready(podOf(w, "web-5"), corev1.ConditionFalse)))
+		w.must(w.r.pod2s.indexer.Update(stored[*v1.Pod2](w, "web")))
+		if calls, err := w.sync(KindPod2, "web"); errors.Is(err, ErrStale) || strings.Contains(calls, "delete pods") {
+			t.Errorf("orphan %q: web-5 is not ready, but: %v\n%s", orphan, err, calls)
+		}
+	}
+}
+
+// The cache shows a created pod before its event is handled.
+func TestACreatedPodCountsBeforeItsEvent(t *testing.T) {
+	w := available(t, 3)
 	w.r.Watches()
-	sync := func() string {
-		calls, err := w.sync(KindPod2, "web")
-		w.must(err)
-		return calls
+	w.syncText(KindPod2, "web")
+	gone := podOf(w, "web-1")
+	w.must(w.r.pods.indexer.Delete(gone))
+	w.r.podChanged(gone)
+	w.remove(gone)
+	if calls := w.syncText(KindPod2, "web"); !strings.Contains(calls, "create pods web-1") {
+		t.Fatalf("want web-1 created, got\n%s", calls)
 	}
-	for _, name := range []string{"web-5", "web-4", "web-3", "web-2"} {
-		if calls := sync(); !strings.Contains(calls, "delete pods "+name) {
-			t.Fatalf("want %s deleted, got\n%s", name, calls)
-		}
-		w.catchUp()
-		sync()
-		if name != "web-2" {
-			w.change(ready(podOf(w, name), corev1.ConditionTrue))
-		}
-		w.catchUp()
-	}
-	same(t, sync(), "") // web-2 is not ready; the others are remembered
-	is := ready(podOf(w, "web-2"), corev1.ConditionTrue)
-	w.must(w.r.pods.indexer.Update(is))
-	w.r.podChanged(is)
-	w.must(w.r.pods.indexer.Update(ready(podOf(w, "web-5"), corev1.ConditionFalse)))
-	if calls := sync(); strings.Contains(calls, "delete pods") {
-		t.Errorf("web-5 is not ready, but\n%s", calls)
+	w.must(w.r.pods.indexer.Update(podOf(w, "web-1")))
+	w.must(w.r.pod2s.indexer.Update(stored[*v1.Pod2](w, "web")))
+	w.later(mostCounts)
+	calls, err := w.sync(KindPod2, "web")
+	if w.must(err); strings.Contains(calls, "create pods") {
+		t.Errorf("web-1 is created again:\n%s", calls)
 	}
 }
 
@@ -184,4 +237,12 @@ func TestPodsAreReadForSidecars(t *testing.T) {
 	if _, _, state, _ := w.decide(); len(state.Pods) != 3 {
 		t.Errorf("the pods are %v", namesOf(state.Pods))
 	}
+}
+
+// replicaNamed returns an available replica that is in no cache.
+func (w *world) replicaNamed(name string) *corev1.Pod {
+	pod := ready(podOf(w, "web-5"), corev1.ConditionTrue)
+	pod.Name, pod.UID = name, types.UID("uid-of-"+name)
+	pod.Labels[v1.PodIndexLabel] = strings.TrimPrefix(name, "web-")
+	return pod
 }

@@ -102,8 +102,8 @@ func (s *caches) wokenByPod(pod *corev1.Pod) []Key {
 // How long updates by the scheduler and kubelets may wait for more of them. For a Pod2
 // this is perAwaited for each unavailable replica and at least perReplica for each of all,
 // at least podProgress and at most mostProgress. Each of 2,000 starting pods changes about
-// five times, and a sync looks at those that are unavailable, or at all before it takes pods
-// away: about a microsecond for each. So these syncs use at most a twentieth of a core. A
+// five times, and a sync looks at those that are unavailable, or compares all with the cache before it
+// takes pods away: about a microsecond for each. So these syncs use at most a twentieth of a core. A
 // rollout that waits for one replica at a time is hardly delayed.
 const (
 	podProgress  = 50 * time.Millisecond
