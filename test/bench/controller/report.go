@@ -177,8 +177,8 @@ const (
 	whyReplaced = "the time includes the deletion, and the controller reads the owner live before each create, so it creates no pod for an owner that is gone"
 	whyLater    = whyReplaced + ". Most of the slowest wait for the API server, which handles writes of AddressBlocks and EndpointSlices on the same two cores"
 	whyCPU      = "most of it is not in syncs: the controller decodes and indexes four or more versions of each pod, and collects that garbage. A slow core takes longer for all of it"
-	whySize = "the work for each pod is the same, but the garbage collector also marks the pods that exist, and the last of 10,000 are created beside four times as many as the last of 2,500"
-	whyAge  = "the time has three parts: half a second or more in the work queue, behind pods that wait for their addresses; half a second of creations, or longer until the last one is answered; and the write itself"
+	whySize     = "the work for each pod is the same, but the garbage collector also marks the pods that exist, and the last of 10,000 are created beside four times as many as the last of 2,500"
+	whyAge      = "the time has three parts: half a second or more in the work queue, behind pods that wait for their addresses; half a second of creations, or longer until the last one is answered; and the write itself"
 	// whyLong holds for three rounds and two sizes of eight contenders.
 	whyLong = "after each lap the run waits until all pods are gone and the cluster is quiet. With two cores for all programs, that takes as long as creating the pods"
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// lab has nodes on one wire, each a network namespace with an agent in it. Two more namespaces on the wire are
+// lab has nodes on one wire, each a network namespace with an agent in it. Three more namespaces on the wire are
 // without Networks: between them the wire itself is measured. Two are on a bridge of their own.
 //
 //	wire: bridge br0, 1500 bytes                  plain: bridge br0, 1450 bytes
@@ -25,12 +25,14 @@ import (
 //	  ├── node2 10.9.0.2 ── pods                    └── plain2 10.8.0.2
 //	  ├── node3 10.9.0.3 ── pods
 //	  ├── bare1 10.9.0.101
-//	  └── bare2 10.9.0.102
+//	  ├── bare2 10.9.0.102
+//	  └── bare3 10.9.0.103, without TSO
 type lab struct {
 	dir            string
 	wire           *namespace
 	nodes          []*node
 	bare1, bare2   *namespace
+	bare3          *namespace
 	plain1, plain2 *namespace
 	opened         []*namespace
 }
@@ -65,6 +67,7 @@ func newLab(dir string, nodes int) *lab {
 	}
 	l.bare1 = l.connect(l.wire, "bare1", netip.MustParseAddr("10.9.0.101"), underlayMTU)
 	l.bare2 = l.connect(l.wire, "bare2", world, underlayMTU)
+	l.bare3 = l.connect(l.wire, "bare3", netip.MustParseAddr("10.9.0.103"), underlayMTU)
 	bridge := l.open("plain")
 	bridge.bridge()
 	l.plain1 = l.connect(bridge, "plain1", netip.MustParseAddr("10.8.0.1"), underlayMTU-50)
@@ -130,6 +133,7 @@ func (l *lab) use(ctx context.Context, wire string) {
 	tunnels := func(on bool) []string {
 		return []string{"tx-udp_tnl-segmentation", onOff[on], "tx-udp_tnl-csum-segmentation", onOff[on]}
 	}
+	l.bare3.offload(ctx, "eth0", "tso", "off")
 	for _, n := range l.ends() {
 		whole := wire == gso
 		l.wire.offload(ctx, portOf(n), append(tunnels(whole), "tso", onOff[whole], "gso", onOff[whole])...)
@@ -139,7 +143,7 @@ func (l *lab) use(ctx context.Context, wire string) {
 
 // ends of the wire.
 func (l *lab) ends() []*namespace {
-	ends := []*namespace{l.bare1, l.bare2}
+	ends := []*namespace{l.bare1, l.bare2, l.bare3}
 	for _, n := range l.nodes {
 		ends = append(ends, n.namespace)
 	}

@@ -31,6 +31,7 @@ var comparisons = []comparison{
 	{gso, podToPod, theWire, four, 0.88}, {nic, podToPod, theWire, four, 0.76}, {cut, podToPod, theWire, four, 0.55},
 	{gso, podToPod, theWire, small, 0.70}, {nic, podToPod, theWire, small, 0.70}, {cut, podToPod, theWire, small, 0.70},
 	{gso, podToPod, theWire, pingPong, 1.35}, {nic, podToPod, theWire, pingPong, 1.35}, {cut, podToPod, theWire, pingPong, 1.35},
+	{cut, cutWire, theWire, one, 0}, {cut, podToPod, cutWire, one, 0}, {cut, cutWire, theWire, four, 0}, {cut, podToPod, cutWire, four, 0},
 	{gso, podToPod, theWire, cpu, 1.20},
 	{gso, overIPv6, theWire, one, 0.82},
 	{gso, outside, theWire, one, 0.75},

@@ -31,6 +31,7 @@ type path struct {
 // The paths, by their names on the page.
 const (
 	theWire     = "the wire"
+	cutWire     = "the wire, cut by its sender"
 	podToPod    = "pod to pod, two nodes"
 	overIPv6    = "pod to pod, an IPv6 Network"
 	outside     = "pod to outside, by the gateway"
@@ -43,6 +44,7 @@ func (b *bench) paths() []path {
 	l, p := b.lab, b.pods
 	return []path{
 		{theWire, l.bare1, l.bare2, world},
+		{cutWire, l.bare3, l.bare2, world},
 		{podToPod, p["a"].namespace, p["b"].namespace, p["b"].ip},
 		{overIPv6, p["a6"].namespace, p["b6"].namespace, p["b6"].ip},
 		{outside, p["a"].namespace, l.bare2, world},
