@@ -51,7 +51,7 @@ func addRound(r measure.Results, wire string, round measure.Results) {
 	r.AddAll(round, wire)
 	for _, c := range comparisons {
 		if c.Wire == wire {
-			r.Add(round.Median(c.Path, c.Figure)/round.Median(c.With, c.Figure), wire, c.Path, c.Figure, "ratio")
+			r.Add(round.Median(c.Path, c.Figure)/round.Median(c.With, c.Figure), wire, c.Path, c.Figure, "relative to", c.With)
 		}
 	}
 }
@@ -64,7 +64,7 @@ type Comparison struct {
 
 func (r *report) Comparisons() (rows []Comparison) {
 	for _, c := range comparisons {
-		rows = append(rows, Comparison{c, measure.Target{Measured: r.Of("traffic", c.Wire, c.Path, c.Figure, "ratio"), Format: "%.2f", Bound: c.Bound, AtLeast: c.Figure != cpu && c.Figure != pingPong}})
+		rows = append(rows, Comparison{c, measure.Target{Measured: r.Of("traffic", c.Wire, c.Path, c.Figure, "relative to", c.With), Format: "%.2f", Bound: c.Bound, AtLeast: c.Figure != cpu && c.Figure != pingPong}})
 	}
 	return rows
 }

@@ -25,6 +25,22 @@ func TestRatioIsOfOneRound(t *testing.T) {
 	}
 }
 
+// A path may be compared with two others.
+func TestRatiosOfOnePath(t *testing.T) {
+	r, round, sum := &report{Results: measure.Results{}}, measure.Results{}, measure.Results{}
+	for path, speed := range map[string]float64{theWire: 10, cutWire: 8, podToPod: 6} {
+		round.Add(speed, path, one)
+	}
+	addRound(sum, cut, round)
+	r.AddAll(sum, "traffic")
+	got := measure.Render(page, "packets", r)
+	for _, want := range []string{"| the wire | one stream | 10.0 Gbit/s | 6.0 Gbit/s | 0.60 (0.60-0.60) |", "| the wire, cut by its sender | one stream | 8.0 Gbit/s | 6.0 Gbit/s | 0.75 (0.75-0.75) |"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
 // A target without a figure is missed.
 func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	r := &report{}
