@@ -14,9 +14,10 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Plan lists the writes, in the order in which apply makes them. It also has the pods of its State, as the next State needs them. If one of them fails,
+// Plan lists the writes, in the order in which apply makes them. If one of them fails,
 // apply continues with those that do not depend on it: see Without and WithoutAdoption.
-// After a write that was refused because the view is old, apply stops.
+// After a write that was refused because the view is old, apply stops. The Plan also keeps the pods of
+// its State for the next one.
 type Plan struct {
 	// Backoff, BEFORE Delete: the failure of a pod is on record before the pod,
 	// which is the only other evidence, is deleted. Precondition: UID and resourceVersion.

@@ -64,29 +64,42 @@ func (k *Steady) Count() int {
 	return k.replicas.count
 }
 
-// Pods returns their pods, in the order of their places.
-func (k *Steady) Pods() iter.Seq[*corev1.Pod] {
-	return func(yield func(*corev1.Pod) bool) {
-		for f := range k.replicas.all() {
-			if !yield(f.pod) {
-				return
-			}
-		}
-	}
-}
-
 // Without returns the replicas except those with the names.
 func (k *Steady) Without(names map[string]bool) *Steady {
 	without := *k
 	without.replicas = k.replicas.edit()
 	for name := range names {
-		if ordinal, ok := ordinals.Parse(k.pod2.Name, name); ok {
-			if place, ok := k.ordinals.Place(ordinal); ok {
-				without.replicas.set(place, nil)
-			}
+		if place, ok := k.place(name); ok {
+			without.replicas.set(place, nil)
 		}
 	}
 	return &without
+}
+
+// Among returns the replicas whose pods are among those of a view, in the same version, and the other
+// pods of the view, in its order.
+func (k *Steady) Among(pods []*corev1.Pod) (among *Steady, others []*corev1.Pod) {
+	copied := *k
+	copied.replicas = steadyReplicas{}.edit()
+	for _, pod := range pods {
+		if place, ok := k.place(pod.Name); ok {
+			if f := k.replicas.at(place); f != nil && f.pod == pod {
+				copied.replicas.set(place, f)
+				continue
+			}
+		}
+		others = append(others, pod)
+	}
+	return &copied, others
+}
+
+// place returns the place of the pod with that name, of a replica or beyond.
+func (k *Steady) place(name string) (int, bool) {
+	ordinal, ok := ordinals.Parse(k.pod2.Name, name)
+	if !ok {
+		return 0, false
+	}
+	return k.ordinals.Place(ordinal)
 }
 
 // found is a replica that has a pod and is not steady.

@@ -1,9 +1,6 @@
 package pod2
 
-import (
-	"iter"
-	"slices"
-)
+import "slices"
 
 // steadyReplicas are facts by place. Copies share the pages that do not differ, so a change of one
 // replica among thousands is cheap.
@@ -58,19 +55,6 @@ func (s *steadyReplicas) set(place int, f *fact) {
 	if f != nil {
 		of.count++
 		s.count++
-	}
-}
-
-// all returns the facts in the order of their places.
-func (s steadyReplicas) all() iter.Seq[*fact] {
-	return func(yield func(*fact) bool) {
-		for _, of := range s.pages {
-			for i := 0; of != nil && i < len(of.facts); i++ {
-				if of.facts[i] != nil && !yield(of.facts[i]) {
-					return
-				}
-			}
-		}
 	}
 }
 

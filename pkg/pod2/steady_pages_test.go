@@ -32,7 +32,6 @@ func TestPagesAreLikeAList(t *testing.T) {
 			copies = append(copies, next)
 		}
 		for i, c := range copies {
-			var all []*fact
 			var others []int
 			for place, f := range c.list {
 				if c.pages.at(place) != f {
@@ -40,11 +39,9 @@ func TestPagesAreLikeAList(t *testing.T) {
 				}
 				if f == nil {
 					others = append(others, place)
-				} else {
-					all = append(all, f)
 				}
 			}
-			if !slices.Equal(slices.Collect(c.pages.all()), all) || c.pages.count != len(all) || !slices.Equal(c.pages.others(size), others) {
+			if c.pages.count != size-len(others) || !slices.Equal(c.pages.others(size), others) {
 				t.Errorf("copy %d of %d: %s", i, size, fmt.Sprint(c.pages.count, c.pages.others(size)))
 			}
 		}

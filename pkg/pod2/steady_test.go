@@ -67,6 +67,9 @@ func TestSteadyReplicasMayBeLeftOut(t *testing.T) {
 		s.Steady = steady.Without(changed)
 		s.Pods = slices.DeleteFunc(slices.Clone(all.Pods), s.Steady.has)
 		left.Add(int64(len(all.Pods) - len(s.Pods)))
+		if among, others := steady.Among(all.Pods); among.Count() != s.Steady.Count() || !slices.Equal(others, s.Pods) {
+			t.Errorf("state\n%s%d replicas are steady, and %d among all pods", describe(all), s.Steady.Count(), among.Count())
+		}
 
 		want, got := Diff(all), Diff(s)
 		if got.String() != want.String() || !reflect.DeepEqual(got.Status, want.Status) || !reflect.DeepEqual(WithFailures(s, failed), WithFailures(all, failed)) {
@@ -154,4 +157,7 @@ func TestARewrittenQuantityDoesNotFit(t *testing.T) {
 }
 
 // has reports whether this version of a pod is a steady replica.
-func (k *Steady) has(pod *corev1.Pod) bool { return slices.Contains(slices.Collect(k.Pods()), pod) }
+func (k *Steady) has(pod *corev1.Pod) bool {
+	place, ok := k.place(pod.Name)
+	return ok && k.replicas.at(place) != nil && k.replicas.at(place).pod == pod
+}

@@ -111,11 +111,19 @@ type kind[State, Plan any] struct {
 // again later.
 var errNothing = errors.New("nothing to decide")
 
-// errLookAgain is the answer of apply to a plan that needs a newer view, which observe gives the
-// next time. It wrote nothing.
+// errLookAgain is the answer of apply to a plan that needs another view. It wrote nothing, and a sync
+// observes, decides and applies once more at once.
 var errLookAgain = errors.New("compare with the cache before the writes")
 
 func (k kind[S, P]) sync(ctx context.Context, key Key) (Result, error) {
+	result, err := k.attempt(ctx, key)
+	if errors.Is(err, errLookAgain) {
+		result, err = k.attempt(ctx, key)
+	}
+	return result, err
+}
+
+func (k kind[S, P]) attempt(ctx context.Context, key Key) (Result, error) {
 	state, again, err := k.observe(key)
 	if errors.Is(err, errNothing) {
 		return Result{RequeueAfter: again}, nil
@@ -124,9 +132,6 @@ func (k kind[S, P]) sync(ctx context.Context, key Key) (Result, error) {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)
 	}
 	result, err := k.apply(ctx, key, state, k.decide(state))
-	if errors.Is(err, errLookAgain) {
-		return k.sync(ctx, key)
-	}
 	result.RequeueAfter = plan.Soonest(result.RequeueAfter, again)
 	return result, err
 }

@@ -172,8 +172,8 @@ func (r *refusedResizes) of(key Key, pods []*corev1.Pod) map[types.UID]pod2.Refu
 	return maps.Clone(r.byKey[key])
 }
 
-// podFacts remembers the facts of each Pod2's pods. So a sync reads only those of which the cache
-// has another version.
+// podFacts remembers the facts of the pods in each Pod2's State. So a sync reads only those of which the
+// cache has another version.
 type podFacts[F interface{ Of(pods []*corev1.Pod) F }] struct {
 	mu    sync.Mutex
 	byKey map[Key]F

@@ -44,7 +44,7 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 		r.names.forget(key.path())
 		return state, 0, errNothing
 	}
-	state = pod2.State{ // pods have no monotonic clock, so Now has none
+	state = pod2.State{ // without its monotonic reading, Now shows a clock that was set back
 		Now: r.clock.Now().Round(0), Pod2: pod2.Defaulted(cached), Revisions: r.revisions.sorted(byPod2, key.path()), Holders: r.holders(cached),
 		Names: r.names.of(cached, namesTold(cached)), NumbersHeld: r.counts.left(key),
 	}

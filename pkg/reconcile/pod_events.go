@@ -37,7 +37,8 @@ func (e *podEvents) feed() {
 	e.fed = true
 }
 
-// changed records a pod event for those of the keys that were synced.
+// changed records a pod event, or a creation that the cache may show before its event, for those of the
+// keys that were synced.
 func (e *podEvents) changed(keys []Key, pod string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

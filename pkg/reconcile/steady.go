@@ -25,7 +25,7 @@ type steady struct {
 type rememberedPods struct {
 	replicas *pod2.Steady
 	others   []*corev1.Pod
-	// compare: the next plan may take pods away.
+	// compare: the last plan may take pods away, so the next view compares all pods with the cache.
 	compare bool
 }
 
@@ -59,12 +59,11 @@ func (r *pod2Kind) observePods(key Key, state *pod2.State) (again time.Duration)
 		}
 		return again
 	}
-	if known.compare {
-		for pod := range known.replicas.Pods() {
-			if r.pods.get(key.Namespace, pod.Name) != pod {
-				changed[pod.Name] = true
-			}
-		}
+	if known.compare { // one read, because the budget depends on pods of one moment
+		state.Steady, state.Pods = known.replicas.Among(r.pods.by(byPod2, key.path()))
+		sortByName(state.Pods)
+		r.steady.keep(key, rememberedPods{state.Steady, state.Pods, true})
+		return 0
 	}
 	for _, pod := range known.others {
 		switch is := r.pods.get(key.Namespace, pod.Name); {
@@ -84,7 +83,7 @@ func (r *pod2Kind) observePods(key Key, state *pod2.State) (again time.Duration)
 		sortByName(state.Pods)
 	}
 	state.Steady = known.replicas.Without(changed)
-	r.steady.keep(key, rememberedPods{state.Steady, state.Pods, known.compare}) // the events are taken, even if the sync fails
+	r.steady.keep(key, rememberedPods{replicas: state.Steady, others: state.Pods}) // the events are taken, even if the sync fails
 	return 0
 }
 
