@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -49,11 +48,11 @@ func (v *view) steadyOf(s State) *Steady {
 }
 
 // Fits reports whether the replicas are steady in a later State, too, if their pods are unchanged. It
-// is false for nil. A State with Sidecars must have all pods. The specs are compared exactly: revisions
-// differ if a quantity is written in another way.
+// is false for nil. A State with Sidecars must have all pods. A spec has another generation even if only
+// a quantity is written in another way, which makes another revision.
 func (k *Steady) Fits(s State) bool {
-	return k != nil && k.pod2.UID == s.Pod2.UID && !s.Now.Before(k.now) && slices.Equal(k.revisions, s.Revisions) &&
-		maps.Equal(k.pod2.Labels, s.Pod2.Labels) && reflect.DeepEqual(k.pod2.Spec, s.Pod2.Spec)
+	return k != nil && k.pod2.UID == s.Pod2.UID && k.pod2.Generation == s.Pod2.Generation && !s.Now.Before(k.now) && slices.Equal(k.revisions, s.Revisions) &&
+		maps.Equal(k.pod2.Labels, s.Pod2.Labels)
 }
 
 // Count returns how many there are.

@@ -122,7 +122,7 @@ func (w *world) replicaHappens(dice *rand.Rand, known rememberedPods) (text stri
 		return "time passes", late
 	case 2:
 		p := stored[*v1.Pod2](w, "web").DeepCopy()
-		p.Spec.Replicas = ptr.To(4 + dice.Int32N(3))
+		p.Spec.Replicas, p.Generation = ptr.To(4+dice.Int32N(3)), p.Generation+1+dice.Int64N(1000)
 		w.must(w.r.pod2s.indexer.Update(p))
 		return fmt.Sprintf("there must be %d replicas", *p.Spec.Replicas), late
 	}
