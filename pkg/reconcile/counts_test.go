@@ -12,6 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/network"
 	"github.com/pod2/pod2/pkg/network/addressslice"
 )
 
@@ -154,6 +155,17 @@ func TestBatchesForgetWhatNobodyAsksFor(t *testing.T) {
 	b.begin(webNames)
 	if len(b.ends) != 1 {
 		t.Errorf("%d are remembered", len(b.ends))
+	}
+}
+
+func TestANetworkRestsLongerAfterItBoundMany(t *testing.T) {
+	for changes, want := range map[int]time.Duration{1: bindsEvery, 12: bindsEvery, 25: 200 * time.Millisecond, 256: mostBinds} {
+		if got := bindsOf([]network.BlockWrite{{Binds: true, Changes: make([]string, changes)}, {Changes: make([]string, 100)}}); got != want {
+			t.Errorf("%d changes: it rests %s, want %s", changes, got, want)
+		}
+	}
+	if got := bindsOf([]network.BlockWrite{{Changes: make([]string, 100)}}); got != 0 {
+		t.Errorf("it bound nothing and rests %s", got)
 	}
 }
 

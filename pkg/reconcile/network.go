@@ -57,10 +57,30 @@ func releasesOf(blocks int) time.Duration {
 	return min(max(releasesEvery, time.Duration(blocks)*releasesPerBlock), mostReleases)
 }
 
-// bindsEvery is how long a Network that bound addresses binds no others. A pod that comes alone
-// is bound at once. Pods that come one by one, sixteen at once, share a write of an
-// AddressBlock: it has up to 256 entries, and costs more than a pod's.
-const bindsEvery = 100 * time.Millisecond
+// How long a Network that bound addresses binds no others: bindsPerAddress for each that it
+// changed, at least bindsEvery and at most mostBinds. A pod that comes alone is bound at once. Pods
+// that come one by one, sixteen at once, share a write of an AddressBlock: it has up to 256 entries,
+// and costs more than twenty of a pod's. While thousands of pods are created, the API server is
+// busy, and each write of an AddressBlock delays them all.
+const (
+	bindsEvery      = 100 * time.Millisecond
+	bindsPerAddress = 8 * time.Millisecond
+	mostBinds       = 500 * time.Millisecond
+)
+
+// bindsOf returns how long a Network rests after these writes.
+func bindsOf(written []network.BlockWrite) time.Duration {
+	bound := 0
+	for _, w := range written {
+		if w.Binds {
+			bound += len(w.Changes)
+		}
+	}
+	if bound == 0 {
+		return 0
+	}
+	return min(max(bindsEvery, time.Duration(bound)*bindsPerAddress), mostBinds)
+}
 
 // looksBurst is how many plans may find that addresses wait to be taken back, before the Network
 // rests for bindsEvery after each. While 10,000 pods terminate, their events cause ten plans a
@@ -188,8 +208,8 @@ func (r *networkKind) apply(ctx context.Context, key Key, state network.State, p
 	if steps.failed() {
 		return result, r.tellFailure(ctx, steps, state, current, without(plan.Blocks, written))
 	}
-	if slices.ContainsFunc(written, func(w network.BlockWrite) bool { return w.Binds }) {
-		result.Rest = bindsEvery
+	if rest := bindsOf(written); rest > 0 {
+		result.Rest = rest
 	}
 	// A pod whose condition cannot be written does not prevent the Network's status.
 	_, untold := forEachChanged(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {
