@@ -260,7 +260,7 @@ func (r *report) Targets() (targets []measure.Target) {
 			of := func(n int) float64 { return r.Median(append([]any{pod2OnOne, n, "creator", "CPU"}, more...)...) }
 			return of(r.Large()) / of(r.larges[0])
 		}
-		target(fmt.Sprintf("Pod2 on one Network: controller CPU until Ready, %d pods relative to %d", r.Large(), r.larges[0]), cpu(even), 4.4, "%.2f", whySize)
+		target(fmt.Sprintf("Pod2 on one Network: controller CPU until Ready, %d pods relative to %d", r.Large(), r.larges[0]), cpu(even), 4.4, "%.2f", whyCPU)
 		targets[len(targets)-1].Plain = cpu()
 		target(fmt.Sprintf("Pod2 on one Network, %d pods scaled to zero: API writes for each pod deleted", r.larges[0]), r.Median(pod2OnOne, r.larges[0], "deleted", "writes"), 1.1, "%.3f", "")
 	}
