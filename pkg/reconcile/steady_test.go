@@ -158,8 +158,8 @@ func (w *world) replicaHappens(dice *rand.Rand, known rememberedPods) (text stri
 	return fmt.Sprintf("pod %s %v owned by %d", name, pod.Labels, len(pod.OwnerReferences)), late
 }
 
-// The next pod of an update is not deleted if an updated one is no longer ready, although no event has said so.
-// Nor is it after a refused adoption.
+// An updated pod is no longer ready, and its event is late. The controller deletes no other pod, and none after a
+// refused adoption.
 func TestNoPodIsTakenAwayFromMemory(t *testing.T) {
 	for _, orphan := range []string{"", "web-0"} {
 		w := available(t, 8)
