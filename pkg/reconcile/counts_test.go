@@ -159,7 +159,7 @@ func TestBatchesForgetWhatNobodyAsksFor(t *testing.T) {
 }
 
 func TestANetworkRestsLongerAfterItBoundMany(t *testing.T) {
-	for changes, want := range map[int]time.Duration{1: bindsEvery, 12: bindsEvery, 25: 200 * time.Millisecond, 256: mostBinds} {
+	for changes, want := range map[int]time.Duration{1: bindsEvery, 16: bindsEvery, 21: 200 * time.Millisecond, 256: mostBinds} {
 		if got := bindsOf([]network.BlockWrite{{Binds: true, Changes: make([]string, changes)}, {Changes: make([]string, 100)}}); got != want {
 			t.Errorf("%d changes: it rests %s, want %s", changes, got, want)
 		}

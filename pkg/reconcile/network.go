@@ -57,14 +57,15 @@ func releasesOf(blocks int) time.Duration {
 	return min(max(releasesEvery, time.Duration(blocks)*releasesPerBlock), mostReleases)
 }
 
-// How long a Network that bound addresses binds no others: bindsPerAddress for each that it
-// changed, at least bindsEvery and at most mostBinds. A pod that comes alone is bound at once. Pods
-// that come one by one, sixteen at once, share a write of an AddressBlock: it has up to 256 entries,
-// and costs more than twenty of a pod's. While thousands of pods are created, the API server is
-// busy, and each write of an AddressBlock delays them all.
+// How long a Network that bound addresses binds no others: bindsEvery, and bindsPerAddress more for
+// each that it changed above fewBinds, at most mostBinds. A pod that comes alone is bound at once.
+// Pods that come one by one, sixteen at once, share a write of an AddressBlock: it has up to 256
+// entries, and costs more than twenty of a pod's. While thousands of pods are created, the API
+// server is busy, and each write of an AddressBlock delays them all.
 const (
 	bindsEvery      = 100 * time.Millisecond
-	bindsPerAddress = 8 * time.Millisecond
+	fewBinds        = 16
+	bindsPerAddress = 20 * time.Millisecond
 	mostBinds       = 500 * time.Millisecond
 )
 
@@ -79,7 +80,7 @@ func bindsOf(written []network.BlockWrite) time.Duration {
 	if bound == 0 {
 		return 0
 	}
-	return min(max(bindsEvery, time.Duration(bound)*bindsPerAddress), mostBinds)
+	return min(bindsEvery+time.Duration(max(bound-fewBinds, 0))*bindsPerAddress, mostBinds)
 }
 
 // looksBurst is how many plans may find that addresses wait to be taken back, before the Network
