@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pod2/pod2/pkg/agent/bpf"
 	"github.com/pod2/pod2/pkg/agent/cni"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 	"github.com/pod2/pod2/pkg/agent/tables"
 )
 
@@ -100,4 +102,44 @@ func (n *labNode) expect(want string) {
 func (n *labNode) del(a cni.Attachment) {
 	n.Helper()
 	n.in(n.name, func() error { return n.node.Del(n.Context(), a) })
+}
+
+// Events do not wait while a comparison reads the maps, and entries that they write meanwhile do not differ.
+func TestEventsWhileMapsAreRead(t *testing.T) {
+	t.Parallel()
+	n, _ := onBlue(t, "blue1")
+	far := func(slice string, from, count int) dataplane.Slice {
+		s := dataplane.Slice{Namespace: "default", Network: "blue", Name: slice}
+		for i := from; i < from+count; i++ {
+			s.Locations = append(s.Locations, dataplane.Location{Address: netip.AddrFrom4([4]byte{192, 168, byte(i >> 8), byte(i)}), Host: addr("10.9.0.2")})
+		}
+		return s
+	}
+	n.node.SetSlice(far("blue-many", 1000, 20_000))
+	n.step(true)
+	young := far("blue-young", 30_000, 1)
+	events, stop := context.WithCancel(t.Context())
+	defer stop()
+	passed := make(chan int, 1)
+	go func() {
+		count := 0
+		for events.Err() == nil {
+			n.node.SetSlice(young)
+			n.node.DeleteSlice(young)
+			n.node.mu.Lock()
+			if n.node.recording && len(n.node.recorded) > 0 {
+				count++
+			}
+			n.node.mu.Unlock()
+		}
+		passed <- count
+	}()
+	for range 10 {
+		if _, changes := n.step(true); changes != 0 {
+			t.Errorf("%d entries differed", changes)
+		}
+	}
+	if stop(); <-passed == 0 {
+		t.Error("no event passed while the maps were read")
+	}
 }

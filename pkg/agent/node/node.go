@@ -68,7 +68,10 @@ type Node struct {
 	blocked error
 	// behind is why the maps lack a change. Sync repairs them.
 	behind error
-	config tables.Config
+	// recorded are the changes that were written since recording began, while compare reads the maps.
+	recording bool
+	recorded  []tables.Change
+	config    tables.Config
 	// bypass is why sockets of this Node can send past the programs.
 	bypass error
 	// peer is the end of the gateway's pair that has programs.
@@ -195,7 +198,11 @@ func (n *Node) writeAll(changes []tables.Change) (done int, err error) {
 			end, err = 1, n.writeOne(some[0])
 		}
 		if err != nil {
+			n.recording = false
 			return done, err
+		}
+		if n.recording {
+			n.recorded = append(n.recorded, some[:end]...)
 		}
 		done += end
 	}

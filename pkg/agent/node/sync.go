@@ -146,9 +146,25 @@ func (n *Node) findPorts(found []veth.Port) error {
 	return nil
 }
 
-// compare reads all maps and writes the entries that differ. now has the interfaces that lead to nodes.
+// compare reads all maps and writes the entries that differ. now has the interfaces that lead to nodes. compare unlocks
+// n.mu while it reads, which takes most of its time. The changes that events write meanwhile count as read.
 func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
-	is, wires, err := n.programs.Read()
+	n.recording = true
+	n.mu.Unlock()
+	is, _, err := n.programs.Read()
+	n.mu.Lock()
+	recorded, complete := n.recorded, n.recording
+	n.recorded, n.recording = nil, false
+	var wires map[netip.Addr]tables.Wire
+	switch {
+	case !complete: // a change failed, and may have been written in part
+		is, wires, err = n.programs.Read()
+	case err == nil:
+		for _, c := range recorded {
+			is.Apply(c)
+		}
+		wires, err = n.programs.Nodes()
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -160,7 +176,7 @@ func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
 		}
 	}
 	for address, wire := range wires {
-		if now[address] != wire && !leaving[address] {
+		if is, known := now[address]; known && is != wire && !leaving[address] {
 			changes = append(changes, tables.Change{Key: tables.Key{Map: tables.NodeMap, Address: address}, Value: struct{}{}}) // with its present interface
 		}
 	}
