@@ -65,7 +65,8 @@ func dryRun(ctx context.Context, ns, manifest string) (*corev1.Pod, error) {
 		return nil, fmt.Errorf("%w: %s", err, out)
 	}
 	pod := &corev1.Pod{}
-	return pod, json.Unmarshal([]byte(out), pod)
+	_, object, _ := strings.Cut(out, "{") // after the warnings
+	return pod, json.Unmarshal([]byte("{"+object), pod)
 }
 
 // parts renders the containers and volumes of a pod, without the account's token.
