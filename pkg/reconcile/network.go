@@ -209,9 +209,7 @@ func (r *networkKind) apply(ctx context.Context, key Key, state network.State, p
 	if steps.failed() {
 		return result, r.tellFailure(ctx, steps, state, current, without(plan.Blocks, written))
 	}
-	if rest := bindsOf(written); rest > 0 {
-		result.Rest = rest
-	}
+	result.Rest = bindsOf(written)
 	// A pod whose condition cannot be written does not prevent the Network's status.
 	_, untold := forEachChanged(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {
 		return r.tellPod(ctx, key, w)

@@ -158,8 +158,8 @@ func (w *world) replicaHappens(dice *rand.Rand, known rememberedPods) (text stri
 	return fmt.Sprintf("pod %s %v owned by %d", name, pod.Labels, len(pod.OwnerReferences)), late
 }
 
-// An updated pod is no longer ready, and its event is late. The controller deletes no other pod, and none after a
-// refused adoption.
+// The cache shows that an updated pod is not ready, before the event of that pod arrives. The controller must not delete
+// another pod then, even if the API server refuses an adoption first.
 func TestNoPodIsTakenAwayFromMemory(t *testing.T) {
 	for _, orphan := range []string{"", "web-0"} {
 		w := available(t, 8)
