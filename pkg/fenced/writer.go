@@ -232,6 +232,11 @@ func Annotate(key, value string) Operation { return Operation{"add", annotation(
 // Unannotate removes an annotation.
 func Unannotate(key string) Operation { return Operation{"remove", annotation(key), nil} }
 
+// ClearManagedFields removes all field managers of an object. The API server then tracks none
+// until the next server-side apply (Kubernetes documentation: Server-Side Apply, "Clearing
+// managedFields").
+var ClearManagedFields = Operation{"add", "/metadata/managedFields", []struct{}{{}}}
+
 // annotation is the JSON pointer (RFC 6901) of an annotation.
 func annotation(key string) string {
 	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)

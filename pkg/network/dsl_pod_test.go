@@ -47,6 +47,10 @@ func parsePod(t testing.TB, words []string) *corev1.Pod {
 		case "of":
 			owner := parseOwner(value)
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: owner.Kind, Name: owner.Name, UID: "u-owner", Controller: ptr.To(true)}}
+		case "managers": // how they wrote the pod
+			for operation := range strings.SplitSeq(value, ",") {
+				pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Operation: metav1.ManagedFieldsOperationType(operation)})
+			}
 		case "age":
 			age, err := time.ParseDuration(value)
 			if err != nil {

@@ -56,6 +56,9 @@ type PodPlan struct {
 type Publication struct {
 	Addresses string // of v1.AddressesAnnotation
 	Multus    attachment.Multus
+	// ClearManagedFields empties metadata.managedFields in the same write. The API server then
+	// records no field managers for later writes to this pod, so they and its events cost less.
+	ClearManagedFields bool
 	// Confirm are Networks of which a live read must find the UID of the view BEFORE the
 	// write: another Network with the same name bound the pod too. If that one is newer,
 	// the view is old.
@@ -73,6 +76,9 @@ func (p PodPlan) String() string {
 	}
 	if p.Publish != nil {
 		text += "publish " + p.Publish.Addresses
+		if p.Publish.ClearManagedFields {
+			text += " and clear managedFields"
+		}
 		for _, n := range p.Publish.Confirm {
 			text += fmt.Sprintf("; if Network %s is %s", n.Name, n.UID)
 		}
@@ -171,7 +177,20 @@ func (s PodState) publish(requests []attachment.Request) PodPlan {
 	if err != nil {
 		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit the annotation: the pod is still gated", err))
 	}
-	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus, confirm}}
+	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus, needsNoManagedFields(s.Pod), confirm}}
+}
+
+// needsNoManagedFields says whether nobody needs metadata.managedFields of the pod. Server-side
+// apply finds there the fields of the last apply, and removes those that the next one leaves
+// out. So a pod that was applied keeps them, and one without a controller too, which kubectl
+// may have written in another way. For all others, a later first apply starts a new record.
+func needsNoManagedFields(pod *corev1.Pod) bool {
+	return metav1.GetControllerOfNoCopy(pod) != nil && !slices.ContainsFunc(pod.ManagedFields, Applied)
+}
+
+// Applied says whether server-side apply made this entry of metadata.managedFields.
+func Applied(e metav1.ManagedFieldsEntry) bool {
+	return e.Operation == metav1.ManagedFieldsOperationApply
 }
 
 // boundByAnother returns the name of an AddressBlock that binds the pod for a Network with

@@ -54,6 +54,12 @@ func TestPublish(t *testing.T) {
 			pod web-0/u1 gated asks=blue`,
 			`publish {"blue":{"address":"fd00:0:0:5::2/60","gateway":"fd00:0:0:5::1","mac":"0a:58:00:00:00:02"}}`,
 			`[{"name":"blue","namespace":"default","interface":"net1","ips":["fd00:0:0:5::2/60"],"mac":"0a:58:00:00:00:02"}]`},
+		{"the pod of a controller needs no managedFields", networks + `pod web-0/u1 gated asks=blue of=Pod2/web managers=Update`,
+			`publish {` + blue + `} and clear managedFields`, `[` + multusBlue + `]`},
+		{"the pod of a controller that applies it", networks + `pod web-0/u1 gated asks=blue of=Pod2/web managers=Update,Apply`,
+			`publish {` + blue + `}`, `[` + multusBlue + `]`},
+		{"a user may apply a pod without a controller", networks + `pod web-0/u1 gated asks=blue managers=Update`,
+			`publish {` + blue + `}`, `[` + multusBlue + `]`},
 		{"one is not bound", `
 			network blue 192.168.0.0/16
 			192.168.0.2 Bound web-0/u1

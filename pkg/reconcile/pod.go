@@ -77,6 +77,9 @@ func (r *podKind) publish(ctx context.Context, key Key, pod *corev1.Pod, p *netw
 	}
 	gate := fmt.Sprintf("/spec/schedulingGates/%d", attachment.GateIndex(pod))
 	changes = append(changes, fenced.Operation{Op: "test", Path: gate + "/name", Value: v1.AddressesGate}, fenced.Operation{Op: "remove", Path: gate})
+	if p.ClearManagedFields {
+		changes = append(changes, fenced.ClearManagedFields)
+	}
 	err := r.writePods.change(ctx, key, fenced.AsSeen(pod), "publish "+p.Addresses, changes...)
 	if err == nil {
 		publishDuration.Observe(r.sinceCreation(pod).Seconds())

@@ -10,6 +10,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network"
 )
 
 // podAnnotations and podConditions are those that decisions read. They read gatedAnnotations, too,
@@ -31,6 +32,9 @@ func SlimPod(obj any) (any, error) {
 	}
 	slim := &corev1.Pod{ObjectMeta: pod.ObjectMeta}
 	slim.ManagedFields = nil
+	if attachment.Gated(pod) {
+		slim.ManagedFields = applied(pod.ManagedFields)
+	}
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		slim.Spec = pod.Spec
 	} else {
@@ -64,6 +68,16 @@ func SlimPod(obj any) (any, error) {
 		}
 	}
 	return slim, nil
+}
+
+// applied returns the entries of server-side apply, without the fields.
+func applied(entries []metav1.ManagedFieldsEntry) (slim []metav1.ManagedFieldsEntry) {
+	for _, e := range entries {
+		if network.Applied(e) {
+			slim = append(slim, metav1.ManagedFieldsEntry{Operation: e.Operation})
+		}
+	}
+	return slim
 }
 
 func slimStatuses(statuses []corev1.ContainerStatus) (slim []corev1.ContainerStatus) {

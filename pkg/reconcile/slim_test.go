@@ -18,7 +18,7 @@ import (
 // fatten adds to a pod everything that an API server and a kubelet add, and more input for
 // decisions.
 func fatten(pod *corev1.Pod) *corev1.Pod {
-	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate}}
 	pod.Annotations["example.com/note"] = "long"
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:1"}}
 	pod.Spec.NodeName = "node"
@@ -43,6 +43,8 @@ func fatten(pod *corev1.Pod) *corev1.Pod {
 		pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{}
 		condition(corev1.PodReady, corev1.ConditionTrue, "", "")
 		condition(corev1.PodResizeInProgress, corev1.ConditionTrue, "", "")
+	case "web-6": // its controller applies it
+		pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: "operator", Operation: metav1.ManagedFieldsOperationApply})
 	case "web-9": // never gets the requested address
 		pod.Spec.HostNetwork = true
 	case "web-10": // a native sidecar of it restarts

@@ -44,6 +44,7 @@ func operations(uid, version, all string) string {
 const (
 	annotate = `{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}`
 	ungate   = `{"op":"test","path":"/spec/schedulingGates/0/name","value":"samplecrd.k8s.io/addresses"},{"op":"remove","path":"/spec/schedulingGates/0"}`
+	unmanage = `{"op":"add","path":"/metadata/managedFields","value":[{}]}`
 )
 
 const managed = `"samplecrd.k8s.io/managed":"true"`
@@ -223,7 +224,7 @@ var exchanges = []exchange{
 	{what: "PATCH pods/a", contentType: jsonPatch, body: operations("{uid:a}", "{rv:a}", `{"op":"test","path":"/spec/schedulingGates/1/name","value":"samplecrd.k8s.io/addresses"}`)},
 	{what: "PATCH pods/a", contentType: jsonPatch, body: operations("{uid:a}", "{rv:a}", `{"op":"add","path":"/metadata/annotations/x/y","value":"z"}`)},
 	{what: "PATCH pods/none", contentType: jsonPatch, body: operations("{uid:a}", "{rv:a}", annotate)},
-	{what: "PATCH pods/a", contentType: jsonPatch, body: operations("{uid:a}", "{rv:a}", annotate+","+ungate)},
+	{what: "PATCH pods/a", contentType: jsonPatch, body: operations("{uid:a}", "{rv:a}", annotate+","+ungate+","+unmanage)},
 	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"spec":{"schedulingGates":[{"$patch":"delete","name":"example.com/other"}]}}`},
 	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"spec":{"schedulingGates":[{"name":"example.com/late"}]}}`},
 	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}","resourceVersion":"{rv:a}","labels":{"l":"m"}},"spec":{"containers":[{"name":"app","image":"two"}]}}`},
