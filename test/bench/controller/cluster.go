@@ -26,6 +26,7 @@ type bench struct {
 	running          []*measure.Process          // programs of the peer that is measured
 	components       map[string]*measure.Process // without the controller, because it is restarted
 	namespaces       int
+	speed            *measure.Speed
 	// begun, if not nil, is called when the next pods are requested.
 	begun func()
 }

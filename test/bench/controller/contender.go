@@ -214,6 +214,7 @@ func (b *bench) createRaw(ctx context.Context, ns string, n int, twice bool) {
 			return
 		}
 		made.Spec.SchedulingGates = nil
+		made.ManagedFields = []metav1.ManagedFieldsEntry{{}} // clears them, as Pod2's publication does
 		made.Annotations = map[string]string{
 			"bench.example.com/addresses": `{"blue":{"address":"10.0.255.255/16","gateway":"10.0.0.1"}}`,
 			"bench.example.com/networks":  `[{"name":"blue","ips":["10.0.255.255/16"]}]`,

@@ -101,7 +101,7 @@ func (b *bench) keep(l *lap) {
 	measure.Say("%-36s %5d pods: %s", l.contender.name, l.n, l)
 	b.AddAll(l.Results, l.contender.name, l.n)
 	b.laps = append(b.laps, l)
-	if l.n == b.N() && !l.contender.kruise() {
+	if l.n == b.N() {
 		b.Add(1/l.slowness("Ready"), "speed")
 	}
 }
@@ -139,7 +139,7 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 
 	creator := b.processes(c.creator())[0]
 	creator.ResetPeak()
-	computed := b.computed()
+	computed, work := b.computed(), b.speed.Now()
 	made := b.counting(ctx, l)
 	if b.begun != nil {
 		b.begun()
@@ -154,6 +154,7 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	}
 	l.ready = l.pods.First(l.begin, l.up)
 	l.addComputed("Ready", l.ready, computed, b.computed())
+	l.Add(b.speed.Since(ctx, work), "piece of work until Ready")
 	l.addTime(l.ready, "ready", "Ready")
 	l.Add(l.pods.First(l.begin, func(p measure.Point) bool { return p.Exist == l.n }).Seconds(), "exist")
 	if !c.raw() {
@@ -167,7 +168,7 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	if more != nil {
 		more(l)
 	}
-	end, had, computed := time.Now(), l.pods.Now().Exist, b.computed()
+	end, had, computed, work := time.Now(), l.pods.Now().Exist, b.computed(), b.speed.Now()
 	made = b.counting(ctx, l)
 	b.delete(ctx, c, l.namespace)
 	l.waitGone(ctx)
@@ -176,6 +177,7 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	}
 	took := l.pods.First(end, gone)
 	l.addComputed("gone", took, computed, b.computed())
+	l.Add(b.speed.Since(ctx, work), "piece of work until gone")
 	l.addTime(took, "gone", "gone")
 	if c.name == pod2OnOne {
 		b.waitFreed(ctx, l.namespace)
@@ -187,12 +189,9 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 // even is for figures that compare laps: they are divided by the slowness of their lap.
 const even = "at equal speed"
 
-// slowness is the CPU time of KWOK for one pod until all are Ready, or gone. KWOK watches only pods that have a node, and while
-// these start and end, only kruise-manager changes them. So KWOK has the same events and writes for each other contender,
-// and needs more time for them if the machine is slower in this lap.
-func (l *lap) slowness(until string) float64 {
-	return l.Median("CPU until "+until, "kwok-controller") / float64(l.n)
-}
+// slowness is the CPU time of the same piece of work while pods become Ready, or end. The CPU time of
+// a program of the cluster would not do: it depends on the size of the contender's pods.
+func (l *lap) slowness(until string) float64 { return l.Median("piece of work until " + until) }
 
 func (l *lap) addTime(took time.Duration, name, until string) {
 	l.Add(took.Seconds(), name)

@@ -102,6 +102,7 @@ func run(ctx context.Context, o options, begin time.Time) {
 	defer b.base.Stop()
 	b.controller = b.startController(ctx, nil)
 	defer func() { b.controller.Stop() }()
+	b.speed = measure.WatchSpeed(ctx)
 	b.measureAll(ctx)
 	if o.Variant != "" {
 		measure.Append(o.rows, measure.Render(page, "variant", &b.report))
