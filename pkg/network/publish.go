@@ -39,8 +39,8 @@ type PodState struct {
 
 // PodPlan has the writes to one pod.
 type PodPlan struct {
-	// Publish writes the addresses into the annotations and lifts our scheduling gate, in
-	// one write. Preconditions: UID and resourceVersion.
+	// Publish writes the addresses into the annotations, lifts our scheduling gate, and may
+	// clear managedFields, in one write. Preconditions: UID and resourceVersion.
 	Publish *Publication
 	// Condition for the user. Precondition: UID.
 	Condition *corev1.PodCondition
@@ -52,7 +52,7 @@ type PodPlan struct {
 	Stale string
 }
 
-// Publication holds the values of the annotations.
+// Publication says how the write changes the pod.
 type Publication struct {
 	Addresses string // of v1.AddressesAnnotation
 	Multus    attachment.Multus
@@ -177,14 +177,14 @@ func (s PodState) publish(requests []attachment.Request) PodPlan {
 	if err != nil {
 		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit the annotation: the pod is still gated", err))
 	}
-	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus, needsNoManagedFields(s.Pod), confirm}}
+	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus, clearsManagedFields(s.Pod), confirm}}
 }
 
-// needsNoManagedFields says whether nobody needs metadata.managedFields of the pod. Server-side
+// clearsManagedFields says whether nobody needs metadata.managedFields of the pod. Server-side
 // apply finds there the fields of the last apply, and removes those that the next one leaves
-// out. So a pod that was applied keeps them, and one without a controller too, which kubectl
-// may have written in another way. For all others, a later first apply starts a new record.
-func needsNoManagedFields(pod *corev1.Pod) bool {
+// out. So a pod that was applied keeps them. A pod without a controller keeps them too, because
+// kubectl can turn its entries of client-side apply into entries of server-side apply.
+func clearsManagedFields(pod *corev1.Pod) bool {
 	return metav1.GetControllerOfNoCopy(pod) != nil && !slices.ContainsFunc(pod.ManagedFields, Applied)
 }
 

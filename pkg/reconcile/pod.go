@@ -62,8 +62,8 @@ func (r *podKind) apply(ctx context.Context, key Key, state network.PodState, pl
 	return Result{}, steps.err()
 }
 
-// publish writes the addresses into the pod and lifts our gate, in one write that carries
-// its UID and resourceVersion. It keeps the gates of other controllers.
+// publish writes the addresses into the pod, lifts our gate, and may clear managedFields, in
+// one write that carries its UID and resourceVersion. It keeps the gates of other controllers.
 func (r *podKind) publish(ctx context.Context, key Key, pod *corev1.Pod, p *network.Publication) error {
 	for _, n := range p.Confirm {
 		if err := r.live.confirmSame(ctx, key, n); err != nil {

@@ -3,9 +3,11 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -59,6 +61,39 @@ func TestPublicationLiftsOneGate(t *testing.T) {
 				}
 			}
 			same(t, got, row.want)
+		})
+	}
+}
+
+// The decision is about the pod in the view. If somebody applied the pod since, the write is refused.
+func TestPublicationClearsManagedFields(t *testing.T) {
+	for _, row := range []struct{ name, was, is, want string }{
+		{"nobody applied the pod", "Update", "Update", ""},
+		{"its controller applied it", "Update Apply", "Update Apply", "Update Apply"},
+		{"somebody applied it since", "Update", "Update Apply", "stale: Update Apply"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			managed := func(operations string) *corev1.Pod {
+				pod := newPod("a gated on=blue of=ReplicaSet/rs")
+				for operation := range strings.FieldsSeq(operations) {
+					pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Operation: metav1.ManagedFieldsOperationType(operation)})
+				}
+				return pod
+			}
+			w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), managed(row.was))
+			if row.is != row.was {
+				w.change(managed(row.is))
+			}
+			var got []string
+			if _, err := w.sync(KindPod, "a"); errors.Is(err, ErrStale) {
+				got = append(got, "stale:")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range podOf(w, "a").ManagedFields {
+				got = append(got, string(e.Operation))
+			}
+			same(t, strings.Join(got, " "), row.want)
 		})
 	}
 }

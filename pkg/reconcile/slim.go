@@ -32,7 +32,7 @@ func SlimPod(obj any) (any, error) {
 	}
 	slim := &corev1.Pod{ObjectMeta: pod.ObjectMeta}
 	slim.ManagedFields = nil
-	if attachment.Gated(pod) {
+	if attachment.Gated(pod) { // only publication reads them, and it ends with the gate
 		slim.ManagedFields = applied(pod.ManagedFields)
 	}
 	if metav1.GetControllerOfNoCopy(pod) == nil {
@@ -144,7 +144,7 @@ func SlimJob(obj any) (any, error) {
 	return slim, nil
 }
 
-// dropManagedFields is the transform of all others. The controller does not read managed
+// dropManagedFields is the transform of all others. The controller does not read their managed
 // fields, and an update without them keeps them.
 func dropManagedFields(obj any) (any, error) {
 	if object, ok := obj.(metav1.Object); ok {

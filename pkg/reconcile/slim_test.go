@@ -185,6 +185,24 @@ func TestThePublishedRequestToMultusIsNotKept(t *testing.T) {
 	}
 }
 
+// Publication reads only whether the pod was applied. The fields would be most of the memory of a pod.
+func TestManagedFieldsAreKeptWhileTheyAreRead(t *testing.T) {
+	for text, want := range map[string]string{"web-0 of=Pod2/web on=blue gated": "Apply", "web-0 of=Pod2/web on=blue published=blue:10.1.0.2": ""} {
+		pod := newPod(text)
+		for _, operation := range []metav1.ManagedFieldsOperationType{metav1.ManagedFieldsOperationUpdate, metav1.ManagedFieldsOperationApply} {
+			pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Operation: operation, FieldsV1: metav1.NewFieldsV1("{}")})
+		}
+		got := ""
+		for _, e := range slimmed([]*corev1.Pod{pod})[0].ManagedFields {
+			got += string(e.Operation)
+			if e.FieldsV1 != nil {
+				got += " with fields"
+			}
+		}
+		same(t, got, want)
+	}
+}
+
 // A Pod2 compares the whole spec with its template.
 func TestAPodWithoutAControllerKeepsItsSpec(t *testing.T) {
 	pods := fatPods()

@@ -83,13 +83,22 @@ func (r *Resource) Updated(sub string, old, body Object, put bool, mutate func(O
 	next.SetCreationTimestamp(old.GetCreationTimestamp())
 	next.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	next.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
-	next.SetManagedFields(nil)
+	next.SetManagedFields(managedFields(old, body))
 	next.GetObjectKind().SetGroupVersionKind(r.GVK())
 	mutate(next)
 	if err := validate(r, sub, old, next); err != nil {
 		return nil, err
 	}
 	return next, nil
+}
+
+// managedFields of the next version are those of the old one, because this server records none,
+// unless the body clears them with one empty entry.
+func managedFields(old, body Object) []metav1.ManagedFieldsEntry {
+	if entries := body.GetManagedFields(); len(entries) == 1 && entries[0].Operation == "" {
+		return nil
+	}
+	return old.GetManagedFields()
 }
 
 // apart keeps the part of a body that its subresource may write, and takes the rest from

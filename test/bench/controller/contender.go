@@ -201,7 +201,7 @@ func (b *bench) updated(ctx context.Context, c contender, ns string, n int) bool
 const rawGate = "bench.example.com/gate"
 
 // createRaw creates pods, sixteen at once. With twice, each pod has a scheduling gate. Once
-// the pod exists, one update removes the gate and adds two annotations as large as Pod2's.
+// the pod exists, one update removes the gate, clears managedFields, and adds two annotations as large as Pod2's.
 func (b *bench) createRaw(ctx context.Context, ns string, n int, twice bool) {
 	pods := b.Kube.CoreV1().Pods(ns)
 	measure.Parallel(n, func(i int) {

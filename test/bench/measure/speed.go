@@ -24,12 +24,13 @@ type Work struct {
 	CPU    time.Duration
 }
 
-// interval between the starts of two pieces. A piece takes about half a millisecond.
-const interval = 50 * time.Millisecond
+// pauseBetweenPieces: a piece takes about half a millisecond.
+const pauseBetweenPieces = 50 * time.Millisecond
 
 // WatchSpeed until the context ends.
 func WatchSpeed(ctx context.Context) *Speed {
 	s := &Speed{}
+	threadCPU() // fails here if the kernel does not have the clock
 	go s.run(ctx)
 	return s
 }
@@ -37,7 +38,7 @@ func WatchSpeed(ctx context.Context) *Speed {
 func (s *Speed) run(ctx context.Context) {
 	runtime.LockOSThread() // the clock is that of a thread
 	defer runtime.UnlockOSThread()
-	numbers := rand.New(rand.NewPCG(1, 2)).Perm(8192) // 64 KiB, which other programs evict from the core's own cache
+	numbers := rand.New(rand.NewPCG(1, 2)).Perm(8192) // 64 KiB, more than the first-level cache of a core
 	sorted := make([]int, len(numbers))
 	for ctx.Err() == nil {
 		before := threadCPU()
@@ -50,7 +51,7 @@ func (s *Speed) run(ctx context.Context) {
 		s.mu.Unlock()
 		select {
 		case <-ctx.Done():
-		case <-time.After(interval):
+		case <-time.After(pauseBetweenPieces):
 		}
 	}
 }
@@ -70,7 +71,7 @@ func (s *Speed) Now() Work {
 
 // Since returns the CPU time of a piece, in ms, of those that were done after an earlier Now.
 func (s *Speed) Since(ctx context.Context, before Work) float64 {
-	Until(ctx, interval, "a piece of work to measure the machine's speed", func() bool { return s.Now().Pieces > before.Pieces })
+	Until(ctx, pauseBetweenPieces, "a piece of work to measure the machine's speed", func() bool { return s.Now().Pieces > before.Pieces })
 	now := s.Now()
 	return float64((now.CPU - before.CPU).Microseconds()) / 1000 / float64(now.Pieces-before.Pieces)
 }

@@ -14,7 +14,7 @@ func TestSpeedIsThatOfTheWorkSince(t *testing.T) {
 	}
 }
 
-func TestSpeedIsMeasuredUntilTheContextEnds(t *testing.T) {
+func TestSpeedIsMeasuredWhileOthersWork(t *testing.T) {
 	if got := WatchSpeed(t.Context()).Since(t.Context(), Work{}); got <= 0 || got > 100 {
 		t.Errorf("a piece took %g ms of CPU", got)
 	}
