@@ -190,8 +190,8 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 const even = "at equal speed"
 
 // slowness is the CPU time of the same piece of work while pods become Ready, or end. The CPU time of
-// a program of the cluster would not do: it depends on the size of the contender's pods. Contenders use
-// all cores, so all of them disturb this work in the same way.
+// a program of the cluster would not do: it depends on the size of the contender's pods. All contenders
+// keep the cores busy, so none seems to run on a faster machine because it leaves a core idle.
 func (l *lap) slowness(until string) float64 { return l.Median("piece of work until " + until) }
 
 func (l *lap) addTime(took time.Duration, name, until string) {
