@@ -49,7 +49,7 @@ crash: go test -timeout=0 -count=1 -failfast -run '^Test(CrashAtEveryWrite|Froze
 unit: POD2_LONG=1 go test -timeout=0 -failfast -skip ^TestModel ./pkg/fenced ./pkg/network ./pkg/network/history ./pkg/plan ./pkg/pod2 ./pkg/crontab ./pkg/reconcile ./pkg/agent/dataplane
 "
 
-git ls-files -z --cached --others --exclude-standard -- '*.go' go.mod go.sum | xargs -0 cp --parents -t "$tree"
+git ls-files -z --cached --others --exclude-standard -- '*.go' '*/testdata/*' go.mod go.sum | xargs -0 cp --parents -t "$tree"
 
 names=() commands=()
 while IFS=: read -r name command; do
