@@ -90,6 +90,7 @@ func run(ctx context.Context, o options, begin time.Time) {
 	b.Cluster = measure.StartCluster(ctx, o.root, dir, measure.Nodes{Count: b.Nodes(), PodsEach: measure.PodsPerNode}, "crd/", "artifacts/00-namespace.yaml", "artifacts/10-rbac.yaml",
 		"artifacts/30-admission-policy.yaml", "artifacts/31-validation-policies.yaml")
 	defer b.Stop(ctx)
+	b.Kubernetes = measure.Must(b.Kube.Discovery().ServerVersion()).GitVersion
 	b.workloads = measure.Must(dynamic.NewForConfig(b.Config))
 	b.findComponents()
 	b.kubeconfig = b.ServiceAccountKubeconfig(ctx, "pod2-system", "pod2-controller")

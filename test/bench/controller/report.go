@@ -17,11 +17,12 @@ import (
 type report struct {
 	options
 	measure.Results
-	Machine string
-	Took    time.Duration
-	Tables  string // of benchstat
-	Peers   []peer
-	laps    []*lap
+	Machine    string
+	Kubernetes string // version of the control plane
+	Took       time.Duration
+	Tables     string // of benchstat
+	Peers      []peer
+	laps       []*lap
 }
 
 // N is the largest number of pods that all contenders have.
