@@ -23,7 +23,7 @@ func TestKubeletIsOnlyItself(t *testing.T) {
 	for _, c := range []struct{ node, want string }{
 		{"node1", "node/node1 labeled (server dry run)"},
 		{"node2", `Error from server (Forbidden): nodes "node2" is forbidden: User "system:node:node1" cannot get resource "nodes" ` +
-			`in API group "" at the cluster scope: node 'node1' cannot read 'node2', only its own Node object`},
+			`in API group "" at the cluster scope: node: node 'node1' cannot read 'node2', only its own Node object`},
 	} {
 		out, _ := kubectl("", "label", "node", c.node, "example.com/a=b", "--dry-run=server", "--as=system:node:node1", "--as-group=system:nodes")
 		if out != c.want {

@@ -166,21 +166,26 @@ func TestKubelet(t *testing.T) {
 //	2/2 Running web=nginx:1#1 running  ->   2/0 Running web=nginx:2#2 running
 //	2/2 Running web=nginx:2#2 running
 func asObserved(states string) string {
-	if observesGenerations() {
+	if since(34) {
 		return states
 	}
 	lines := strings.Split(regexp.MustCompile(`(?m)^(\d+)/\d+`).ReplaceAllString(states, "$1/0"), "\n")
 	return strings.Join(slices.Compact(lines), "\n")
 }
 
-// observesGenerations says whether pods have status.observedGeneration: since Kubernetes 1.34.
-var observesGenerations = sync.OnceValue(func() bool {
+// since says whether the API server is of Kubernetes 1.minor or newer.
+func since(minor int) bool { return serverMinor() >= minor }
+
+var serverMinor = sync.OnceValue(func() int {
 	version, err := kube.Discovery().ServerVersion()
 	if err != nil {
 		panic(fmt.Errorf("get the version of the API server: %w", err))
 	}
 	minor, err := strconv.Atoi(version.Minor)
-	return err != nil || minor >= 34 || version.Major != "1"
+	if err != nil {
+		panic(fmt.Errorf("read the minor version of API server %s: %w", version.GitVersion, err))
+	}
+	return minor
 })
 
 func resize(resource, quantity string) string {

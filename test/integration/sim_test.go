@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -31,12 +32,12 @@ func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 	}
 	both[0].bind = func(claim string) {
 		provision(t, ns)
-		eventually(t, "PVC "+claim+" is bound", func(ctx context.Context) (string, error) {
+		eventually(t, "PVC "+claim+" is bound, and nothing else will change it", func(ctx context.Context) (string, error) {
 			c, err := kube.CoreV1().PersistentVolumeClaims(ns).Get(ctx, claim, metav1.GetOptions{})
-			if err != nil || c.Status.Phase == corev1.ClaimBound {
+			if err != nil || c.Status.Phase == corev1.ClaimBound && (len(c.Status.Conditions) > 0 || !since(37)) { // 1.37 has the condition Unused
 				return "", err
 			}
-			return "it is " + string(c.Status.Phase), nil
+			return fmt.Sprintf("it is %s with conditions %v", c.Status.Phase, c.Status.Conditions), nil
 		})
 	}
 	simulated := kubernetes.NewForConfigOrDie(server.Config("storage"))
