@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,6 +41,7 @@ func TestEndpointsThatShareMemoryStayTheSame(t *testing.T) {
 		}
 	}
 	slice := &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{endpoint("10.1.0.2", "a", true), endpoint("10.1.0.3", "a", true), endpoint("10.1.0.4", "b", false), {}}}
+	slice.Endpoints = slices.Grow(slice.Endpoints, 100)
 	want := slice.DeepCopy()
 	got, err := newSiblings().endpoints(slice)
 	if err != nil || !equality.Semantic.DeepEqual(got, want) {
