@@ -141,6 +141,9 @@ func TestKeysAreListed(t *testing.T) {
 			has = append(has, key)
 		}
 	}
+	for _, key := range constants(t, "pkg/pod2", `^ChangeCauseAnnotation$`) {
+		has = append(has, key)
+	}
 	compare(t, "annotations-and-labels.md", listed, has)
 }
 

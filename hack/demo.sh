@@ -210,7 +210,7 @@ up() {
     --health-probe-bind-address=127.0.0.1:0 </dev/null &>"$log" &
   echo "$!" >"$pidfile"
 
-  step "Creating the examples: two Networks, a Pod2, a CronTab, and a StatefulSet and a Job that ask for addresses with an annotation"
+  step "Creating the examples: two Networks, a Pod2, a CronTab, a StatefulSet and a Job that ask for addresses with an annotation, and a Sidecar with a Deployment"
   show create -f example/
   await "the Networks to be Ready" k wait --for=condition=Ready --timeout=5s networks --all
   await "the Pod2 to be Ready" k wait --for=condition=Ready --timeout=5s pod2/web
