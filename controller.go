@@ -41,9 +41,9 @@ type Syncer interface {
 // that sync asked for a rest.
 type Controller struct {
 	syncer  Syncer
+	watches []reconcile.Watch
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Key]
 	backoff workqueue.TypedRateLimiter[reconcile.Key] // the queue's
-	synced  []cache.DoneChecker
 
 	mu sync.Mutex
 	// since says when each running sync began.
@@ -79,30 +79,38 @@ const (
 	syncLimit = 15 * time.Minute
 )
 
-// NewController registers itself with every informer of watches. Call it before the
-// informers start.
-func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch) (*Controller, error) {
+// NewController makes a controller that queues nothing before Run: the queue of a standby
+// would grow with each pod that ever existed.
+func NewController(syncer Syncer, watches []reconcile.Watch) *Controller {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Key](retryBase, retryMax)
-	c := &Controller{
+	return &Controller{
 		syncer:  syncer,
+		watches: watches,
 		since:   map[reconcile.Key]time.Time{},
 		rests:   map[reconcile.Key]time.Time{},
 		backoff: backoff,
 		queue:   queue.New(backoff, clock.RealClock{}),
 	}
+}
+
+// listen registers with every informer, which passes on what its cache has and then each
+// change. It returns when the keys of all cached objects are in the queue.
+func (c *Controller) listen(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
-	for i, watch := range watches {
+	var synced []cache.DoneChecker
+	for i, watch := range c.watches {
 		registration, err := watch.Informer.AddEventHandlerWithOptions(c.handler(logger, watch), cache.HandlerOptions{Logger: &logger})
 		if err != nil {
-			return nil, fmt.Errorf("register with informer %d: %w", i, err)
+			return fmt.Errorf("register with informer %d: %w", i, err)
 		}
-		// The handler's checker, not the informer's: it also waits until the keys of the
-		// first list are in the queue.
 		if !watch.Optional {
-			c.synced = append(c.synced, registration.HasSyncedChecker())
+			synced = append(synced, registration.HasSyncedChecker())
 		}
 	}
-	return c, nil
+	if !cache.WaitFor(ctx, "", synced...) {
+		return fmt.Errorf("wait for the informer caches: %w", context.Cause(ctx))
+	}
+	return nil
 }
 
 // handler queues the keys of an event. There is no delay unless the watch has patience
@@ -158,7 +166,13 @@ func (c *Controller) handler(logger klog.Logger, watch reconcile.Watch) cache.Re
 // WaitForSync returns true when the caches hold the first lists of the API server, and
 // false when ctx ends first.
 func (c *Controller) WaitForSync(ctx context.Context) bool {
-	return cache.WaitFor(ctx, "", c.synced...)
+	var synced []cache.DoneChecker
+	for _, watch := range c.watches {
+		if !watch.Optional {
+			synced = append(synced, watch.Informer.HasSyncedChecker())
+		}
+	}
+	return cache.WaitFor(ctx, "", synced...)
 }
 
 // Run syncs with the given number of workers until ctx ends. Then no further sync begins.
@@ -168,8 +182,8 @@ func (c *Controller) Run(ctx, syncs context.Context, workers int) error {
 	defer c.queue.ShutDown()
 	logger := klog.FromContext(ctx)
 	// With an empty cache every replica looks absent.
-	if !c.WaitForSync(ctx) {
-		return fmt.Errorf("wait for the informer caches: %w", context.Cause(ctx))
+	if err := c.listen(ctx); err != nil {
+		return err
 	}
 
 	syncs, cut := context.WithCancel(syncs)

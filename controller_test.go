@@ -151,10 +151,7 @@ func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := NewController(ctx, reconciler, reconciler.Watches())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := NewController(reconciler, reconciler.Watches())
 	for _, factory := range factories {
 		factory.StartWithContext(ctx)
 	}
@@ -182,15 +179,13 @@ var program faults.Program = func(ctx context.Context, config *rest.Config, lead
 }
 
 // theLoop is the Controller for the tests of test/loop.
-var theLoop = loop.New(func(ctx context.Context, syncer loop.Syncer, watches []reconcile.Watch) (loop.Controller, error) {
-	c, err := NewController(ctx, syncer, watches)
-	if err != nil {
-		return loop.Controller{}, err
-	}
-	return loop.Controller{Run: c.Run, Check: c.Check, Queue: c.queue}, nil
+var theLoop = loop.New(func(syncer loop.Syncer, watches []reconcile.Watch) loop.Controller {
+	c := NewController(syncer, watches)
+	return loop.Controller{Run: c.Run, Check: c.Check, Queue: c.queue}
 })
 
-func TestInformersReachSync(t *testing.T) { theLoop.InformersReachSync(t) }
+func TestInformersReachSync(t *testing.T)    { theLoop.InformersReachSync(t) }
+func TestAStandbyQueuesNothing(t *testing.T) { theLoop.AStandbyQueuesNothing(t) }
 func TestNothingIsSyncedBeforeTheCachesAreFull(t *testing.T) {
 	theLoop.NothingIsSyncedBeforeTheCachesAreFull(t)
 }

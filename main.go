@@ -85,10 +85,7 @@ func run(ctx context.Context, config *rest.Config, o *app.Options) error {
 		return fmt.Errorf("set up the reconciler: %w", err)
 	}
 	metrics.CustomMustRegister(app.Collectors(informers.Networks.Lister(), informers.Pods.Lister(), clock.RealClock{})...)
-	controller, err := NewController(ctx, reconciler, reconciler.Watches())
-	if err != nil {
-		return fmt.Errorf("set up the controller: %w", err)
-	}
+	controller := NewController(reconciler, reconciler.Watches())
 	defer controller.queue.ShutDown() // for a standby, which never ran the controller
 	for _, factory := range factories {
 		factory.StartWithContext(background)

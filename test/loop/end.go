@@ -63,13 +63,10 @@ func (n New) Stop(t *testing.T) {
 func (n New) SyncsEndWithTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.New()
-		c, err := n(t.Context(), sync(func(ctx context.Context, _ reconcile.Key) (reconcile.Result, error) {
+		c := n(sync(func(ctx context.Context, _ reconcile.Key) (reconcile.Result, error) {
 			<-ctx.Done()
 			return reconcile.Result{}, ctx.Err()
 		}), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, key := range []reconcile.Key{blue, green} {
 			c.Queue.Add(key)
 		}

@@ -33,7 +33,7 @@ type Controller struct {
 }
 
 // New makes a Controller that is not running.
-type New func(ctx context.Context, syncer Syncer, watches []reconcile.Watch) (Controller, error)
+type New func(syncer Syncer, watches []reconcile.Watch) Controller
 
 // sync is a Syncer.
 type sync func(ctx context.Context, key reconcile.Key) (reconcile.Result, error)
@@ -56,10 +56,7 @@ func keys(obj any) []reconcile.Key {
 // waits for its end. Use it in a synctest bubble.
 func (n New) start(t *testing.T, syncer Syncer, workers int) (c Controller, stop func()) {
 	t.Helper()
-	c, err := n(t.Context(), syncer, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = n(syncer, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- c.Run(ctx, context.Background(), workers) }()
@@ -80,13 +77,10 @@ func (n New) InformersReachSync(t *testing.T) {
 		factory := sampleinformers.NewSharedInformerFactory(client, time.Hour)
 		informer := factory.Samplecrd().V1().Networks().Informer()
 		log := journal.New()
-		c, err := n(t.Context(), sync(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+		c := n(sync(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
 			log.Note("%s", key)
 			return reconcile.Result{}, nil
 		}), []reconcile.Watch{{Informer: informer, Keys: keys}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		ctx, cancel := context.WithCancel(t.Context())
 		factory.StartWithContext(ctx)
 		done := make(chan error)
@@ -102,18 +96,46 @@ func (n New) InformersReachSync(t *testing.T) {
 	})
 }
 
+// AStandbyQueuesNothing checks that the queue of a controller that does not run stays empty, and that Run then syncs all that exist.
+func (n New) AStandbyQueuesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := samplefake.NewSimpleClientset(&samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue"}},
+			&samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "green"}})
+		factory := sampleinformers.NewSharedInformerFactory(client, 0)
+		log := journal.New()
+		c := n(sync(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+			log.Note("%s", key)
+			return reconcile.Result{}, nil
+		}), []reconcile.Watch{{Informer: factory.Samplecrd().V1().Networks().Informer(), Keys: keys}})
+		ctx, cancel := context.WithCancel(t.Context())
+		factory.StartWithContext(ctx)
+		synctest.Wait() // a fake watch has no history
+		if err := client.SamplecrdV1().Networks("default").Delete(ctx, "blue", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		log.Note("%d in the queue", c.Queue.Len())
+		done := make(chan error)
+		go func() { done <- c.Run(ctx, ctx, 1) }()
+		time.Sleep(time.Minute)
+		log.Expect(t, "1m0s 0 in the queue", "1m0s Network default/green")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		factory.Shutdown()
+	})
+}
+
 // NothingIsSyncedBeforeTheCachesAreFull checks that no sync sees an empty cache. Every replica would look absent there.
 func (n New) NothingIsSyncedBeforeTheCachesAreFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		informer := sampleinformers.NewSharedInformerFactory(samplefake.NewSimpleClientset(), 0).Samplecrd().V1().Networks().Informer() // never started
 		log := journal.New()
-		c, err := n(t.Context(), sync(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+		c := n(sync(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
 			log.Note("%s", key)
 			return reconcile.Result{}, nil
 		}), []reconcile.Watch{{Informer: informer, Keys: keys}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		c.Queue.Add(blue)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
