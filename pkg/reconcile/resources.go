@@ -65,7 +65,7 @@ func newRows(s *shared, a *addressSliceKind, h *historyKind, i Informers) []row 
 	siblings := newSiblings()
 	rows := []row{
 		{networksResource, i.Networks.Informer(), cache.Indexers{byWire: index(wire)}, nil, []wake{
-			{keys: waking(s.wokenByNetwork)}, {keys: waking(s.cronTabsOn)}, itself[*v1.Network](KindMultus), {keys: waking(s.othersOnWire), same: sameSpec},
+			{keys: waking(s.wokenByNetwork)}, {keys: waking(s.pod2sOn), same: sameForWorkloads}, {keys: waking(s.cronTabsOn), same: sameForWorkloads}, itself[*v1.Network](KindMultus), {keys: waking(s.othersOnWire), same: sameSpec},
 		}, false},
 		{blocksResource, i.Blocks.Informer(), cache.Indexers{byNetwork: index(networkOfBlock), byPrefix: index(prefixesOfBlock)}, siblings.entries, []wake{
 			{keys: waking(s.wokenByBlock)}, {keys: waking(s.goingCronTabs)},

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,14 +27,30 @@ func wakingPod2[T any](kind string, pod2s func(T) []string) func(T) []Key {
 	return func(o T) []Key { return keysOf(kind, pod2s(o)) }
 }
 
-// A Network wakes itself, the other Networks that its waiting pods wait for, and the
-// Pod2s whose conditions say why their pods wait.
+// A Network wakes itself, and the other Networks that its waiting pods wait for.
 func (s *caches) wokenByNetwork(n *v1.Network) []Key {
-	keys := append(s.waitingNetworks(n.Namespace, n.Name), keyOf(KindNetwork, n))
+	return append(s.waitingNetworks(n.Namespace, n.Name), keyOf(KindNetwork, n))
+}
+
+// pod2sOn returns the Pod2s whose conditions say why their pods wait for a Network.
+func (s *caches) pod2sOn(n *v1.Network) []Key {
+	var keys []Key
 	for _, p := range s.pod2s.by(byNetwork, pathOf(n)) {
 		keys = append(keys, keyOf(KindPod2, p))
 	}
 	return keys
+}
+
+// sameForWorkloads recognizes updates of a Network that concern no Pod2 and no CronTab. While one
+// of a thousand Pod2s starts, the numbers in the Network's status change twice a second.
+func sameForWorkloads(old, new any) bool {
+	was, ok1 := old.(*v1.Network)
+	is, ok2 := new.(*v1.Network)
+	available := func(n *v1.Network) *metav1.Condition {
+		return meta.FindStatusCondition(n.Status.Conditions, v1.ConditionAddressesAvailable)
+	}
+	return ok1 && ok2 && sameSpec(old, new) && was.DeletionTimestamp.Equal(is.DeletionTimestamp) &&
+		equality.Semantic.DeepEqual(available(was), available(is))
 }
 
 // waitingNetworks returns the other Networks of the pods that wait for this one, because

@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -35,17 +37,51 @@ func TestANetworkIsToldWhoSharesItsWire(t *testing.T) {
 // The counters in a status change all the time and do not wake the other Networks.
 func TestOnlyTheSpecOfANetworkConcernsItsWire(t *testing.T) {
 	const eth1 = `{"type":"macvlan","master":"eth1"}`
-	w := newWorld(t)
+	w := newWorld(t, onWire("blue", ns, eth1), onWire("red", ns, eth1))
 	counted, grown := onWire("blue", ns, eth1), onWire("blue 10.0.0.0/8", ns, eth1)
 	counted.Status.Bound = 7
-	for _, watch := range w.r.Watches() {
-		if watch.Same == nil {
-			continue
-		}
-		if !watch.Same(onWire("blue", ns, eth1), counted) || watch.Same(onWire("blue", ns, eth1), grown) {
-			t.Error("a status wakes others, or a spec wakes none")
-		}
-		return
+	same := w.wakes(t, onWire("blue", ns, eth1), "Multus red").Same
+	if !same(onWire("blue", ns, eth1), counted) || same(onWire("blue", ns, eth1), grown) {
+		t.Error("a status wakes others, or a spec wakes none")
 	}
-	t.Error("the watch does not exist")
+}
+
+// While one Pod2 starts, the counters of its Network wake none of the others.
+func TestWhichUpdatesOfANetworkConcernItsWorkloads(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1, "blue"), newNetwork("blue"))
+	same := w.wakes(t, newNetwork("blue"), "Pod2 web").Same
+	for name, row := range map[string]struct {
+		change func(*v1.Network)
+		same   bool
+	}{
+		"counted":  {func(n *v1.Network) { n.Status.Bound = 7 }, true},
+		"another":  {func(n *v1.Network) { n.UID = "uid-of-another" }, false},
+		"rests":    {func(n *v1.Network) { n.Spec.ReuseDelaySeconds = ptr.To[int32](7) }, false},
+		"going":    {func(n *v1.Network) { n.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, false},
+		"is full":  {func(n *v1.Network) { tell(n, v1.ConditionAddressesAvailable) }, false},
+		"attached": {func(n *v1.Network) { tell(n, v1.ConditionAttachable) }, true},
+	} {
+		is := newNetwork("blue")
+		if row.change(is); same(newNetwork("blue"), is) != row.same {
+			t.Errorf("%s: an update without news for a Pod2 is %t, want %t", name, !row.same, row.same)
+		}
+	}
+}
+
+func tell(n *v1.Network, condition string) {
+	n.Status.Conditions = append(n.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionFalse})
+}
+
+// wakes returns the watch whose event of an object wakes the key.
+func (w *world) wakes(t *testing.T, obj any, key string) Watch {
+	t.Helper()
+	for _, watch := range w.r.Watches() {
+		for _, woken := range watch.Keys(obj) {
+			if strings.ReplaceAll(woken.String(), ns+"/", "") == key {
+				return watch
+			}
+		}
+	}
+	t.Fatalf("no watch wakes %s", key)
+	return Watch{}
 }
