@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -168,6 +169,17 @@ func TestAddressSliceOutlivesItsNetwork(t *testing.T) {
 	w = newWorld(t, slice.DeepCopy())
 	w.add(overlayNetwork("blue told")) // the cache does not show it yet
 	same(t, w.syncText(KindAddressSlice, "blue"), "get networks blue\nAddressSlice default/blue exists: the view is out of date")
+}
+
+// An old view is retried quietly, a failure is not.
+func TestAFailedConfirmationIsNoOldView(t *testing.T) {
+	slice := &v1.AddressSlice{ObjectMeta: metaOf("blue-0")}
+	slice.Labels = map[string]string{v1.NetworkLabel: "blue"}
+	w := newWorld(t, slice)
+	w.refuse = refusing("get networks", quota)
+	if _, err := w.sync(KindAddressSlice, "blue"); err == nil || errors.Is(err, ErrStale) {
+		t.Errorf("error %v, which must be the API server's", err)
+	}
 }
 
 func TestAddressesOfNodes(t *testing.T) {

@@ -35,9 +35,6 @@ type networkHosts struct {
 	unlocated map[string]bool
 }
 
-// mostChanged bounds the names that a Network remembers while no event wakes it.
-const mostChanged = 1000
-
 func newLocations(clock clock.PassiveClock) *locations {
 	return &locations{clock: clock, of: map[Key]*networkHosts{}}
 }
@@ -52,17 +49,13 @@ func (l *locations) feed() {
 	l.fed = true
 }
 
-// podChanged records an event for all Networks of the namespace: a user may have removed the
-// annotations that name the pod's own.
-func (l *locations) podChanged(pod *corev1.Pod) {
+// podChanged records an event of a pod for those of the Networks that were synced.
+func (l *locations) podChanged(keys []Key, pod string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for key, known := range l.of {
-		if key.Namespace != pod.Namespace {
-			continue
-		}
-		if known.changed[pod.Name] = true; len(known.changed) > mostChanged {
-			known.whole, known.changed = time.Time{}, map[string]bool{}
+	for _, key := range keys {
+		if known := l.of[key]; known != nil {
+			known.changed[pod] = true
 		}
 	}
 }
@@ -135,10 +128,16 @@ func (l *networkHosts) set(address, host string, runs bool) {
 	}
 }
 
-// podChanged records which pod had an event, for the syncs of its Networks.
+// podChanged records which pod had an event, for the syncs of its Networks, and of those whose
+// AddressBlocks name it: a user may have removed its annotations.
 func (r *addressSliceKind) podChanged(pod *corev1.Pod) []Key {
-	r.locations.podChanged(pod)
-	return locatedNetworks(pod)
+	keys := locatedNetworks(pod)
+	concerned := keys
+	for _, block := range r.blocksNaming(pod.Namespace, pod.Name) {
+		concerned = append(concerned, Key{KindAddressSlice, block.Namespace, block.Spec.Network})
+	}
+	r.locations.podChanged(concerned, pod.Name)
+	return keys
 }
 
 // A Node wakes the slices of nodes, and those of the Networks of its pods.

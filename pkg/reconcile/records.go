@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,8 +60,11 @@ func (p records[T]) confirmed(ctx context.Context, live live, key Key) error {
 	case p.network != nil:
 		return live.confirmNetwork(ctx, key, p.network)
 	}
-	if _, err := live.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return errors.Join(fmt.Errorf("%s exists: %w", key, ErrStale), err)
+	switch _, err := live.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("get the Network of %s, to confirm that it is gone: %w", key, err)
 	}
-	return nil
+	return fmt.Errorf("%s exists: %w", key, ErrStale)
 }

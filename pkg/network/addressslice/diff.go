@@ -30,6 +30,8 @@ const (
 // match wins:
 //
 //	no Network with this name          delete slices without an owner; the garbage collector deletes the others
+//	it is being deleted, and has no
+//	finalizer of Pod2 any more         nothing: no pod has an address, and the garbage collector deletes the slices
 //	not an Overlay Network             delete its slices
 //	no VNI or no gateway in its status nothing: it is new, or a restore lost its status
 //	slices of a former Network         delete them; the next view shows that their names are free
@@ -45,6 +47,7 @@ func Diff(s State) Plan {
 				s.remove(&p, slice, "its Network is gone")
 			}
 		}
+	case s.Network.DeletionTimestamp != nil && !slices.Contains(s.Network.Finalizers, v1.InUseFinalizer):
 	case !isOverlay(s.Network):
 		for _, slice := range s.Slices {
 			s.remove(&p, slice, "its Network is not an Overlay")

@@ -90,6 +90,12 @@ func TestDiff(t *testing.T) {
 			"update AddressSlice blue-0 (version ): overlay\n  vni 70000 cidr 10.0.0.0/8 gateway 10.0.0.1 egress NAT mtu default\n  10.0.0.2 on 192.0.2.1\n"},
 		"another type": {after(blue(0), func(s *State) { s.Network.Spec.Attachment = &v1.NetworkAttachment{Type: v1.AttachmentCNI} }),
 			"confirm the Network\ndelete AddressSlice blue-0 (uid uid-of-blue-0): its Network is not an Overlay\n"},
+		"being deleted": {after(blue(1), func(s *State) {
+			s.Network.DeletionTimestamp, s.Network.Finalizers, s.Locations = &metav1.Time{}, []string{v1.InUseFinalizer}, nil
+		}), "update AddressSlice blue-0 (version ): locations\n" + properties},
+		"being deleted, only the finalizer of others is left": {after(blue(1), func(s *State) {
+			s.Network.DeletionTimestamp, s.Network.Finalizers, s.Locations = &metav1.Time{}, []string{"example.com/other"}, nil
+		}), ""},
 		"a former Network": {after(blue(0), func(s *State) { s.Network.UID = "u2" }),
 			"confirm the Network\ndelete AddressSlice blue-0 (uid uid-of-blue-0): it does not belong to the Network\n"},
 		"no Network, and no owner": {after(blue(0), func(s *State) { s.Network, s.Slices[0].OwnerReferences = nil, nil }),
