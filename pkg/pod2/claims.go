@@ -3,6 +3,7 @@ package pod2
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,19 +165,51 @@ func (v *view) missingClaims(place int) []*corev1.PersistentVolumeClaim {
 	return missing
 }
 
-// lostClaims returns the PVCs missing for pods that exist, steady ones too: such a pod is not
-// scheduled before someone recreates the PVC.
+// lostClaims returns the PVCs missing for pods that exist: such a pod is not scheduled
+// before someone recreates the PVC.
 func (v *view) lostClaims() []*corev1.PersistentVolumeClaim {
-	if len(v.pod2.Spec.VolumeClaimTemplates) == 0 {
-		return nil
-	}
 	var lost []*corev1.PersistentVolumeClaim
-	for place := range v.slots {
-		if v.at(place).live() {
+	for place, r := range v.unsteady(v.slots) {
+		if r.live() {
 			lost = append(lost, v.missingClaims(place)...)
 		}
 	}
 	return lost
+}
+
+// settledClaims reports whether the PVCs of a replica exist and need nothing.
+func (v *view) settledClaims(place int) bool {
+	return !slices.ContainsFunc(v.claimsOf(place), func(c claim) bool {
+		if c.PersistentVolumeClaim == nil || v.untouchable(c) != "" || metadataDiffers(c.PersistentVolumeClaim, v.marked(c)) != "" {
+			return true
+		}
+		reason, _, _ := v.size(c)
+		return reason != ""
+	})
+}
+
+// otherClaims returns the PVCs of the State, except those of steady replicas.
+func (v *view) otherClaims() []*corev1.PersistentVolumeClaim {
+	var others []*corev1.PersistentVolumeClaim
+	for _, c := range v.claims {
+		if place, ok := v.ordinals.Place(c.ordinal); !ok || v.steady.at(place) == nil {
+			others = append(others, c.PersistentVolumeClaim)
+		}
+	}
+	return others
+}
+
+// ClaimNames returns the names of the PVCs of p's pod with this name.
+func ClaimNames(p *v1.Pod2, pod string) []string {
+	ordinal, ok := ordinals.Parse(p.Name, pod)
+	if !ok {
+		return nil
+	}
+	names := make([]string, 0, len(p.Spec.VolumeClaimTemplates))
+	for _, template := range p.Spec.VolumeClaimTemplates {
+		names = append(names, claimName(template.Name, p.Name, ordinal))
+	}
+	return names
 }
 
 func (v *view) slot(c claim) (place int, ok bool) {
@@ -187,7 +220,9 @@ func (v *view) slot(c claim) (place int, ok bool) {
 // marked returns a copy of the PVC with the labels, the mark and the owner reference that
 // it must have.
 func (v *view) marked(c claim) *corev1.PersistentVolumeClaim {
-	marked := c.DeepCopy()
+	marked := new(corev1.PersistentVolumeClaim)
+	*marked = *c.PersistentVolumeClaim // a deep copy of all would be slow
+	marked.Labels, marked.Annotations, marked.OwnerReferences = maps.Clone(c.Labels), maps.Clone(c.Annotations), slices.Clone(c.OwnerReferences)
 	place, used := v.slot(c)
 	if used {
 		metav1.SetMetaDataLabel(&marked.ObjectMeta, v1.Pod2Label, v.pod2.Name)

@@ -20,7 +20,7 @@ func Diff(s State) Plan {
 func (v *view) plan(s State) Plan {
 	failures := v.failures()
 
-	p := Plan{steady: v.steadyOf(s), others: v.others}
+	p := Plan{steady: v.steadyOf(s), others: v.others, otherClaims: v.otherClaims()}
 	p.Backoff = v.backoff(failures)
 	p.CreateRevision, p.ChangeRevisions = v.revisions.create, v.revisions.change
 	if p.Adopt = v.adopt(); len(p.Adopt) > 0 {

@@ -70,9 +70,11 @@ type Plan struct {
 
 	// of is the State, if there is something to adopt.
 	of *State
-	// steady are the steady replicas. others are the other pods of the State, in name order.
-	steady *Steady
-	others []*corev1.Pod
+	// steady are the steady replicas. others are the other pods of the State, and otherClaims
+	// the PVCs that belong to none of them, in name order.
+	steady      *Steady
+	others      []*corev1.Pod
+	otherClaims []*corev1.PersistentVolumeClaim
 }
 
 // Backoff is a write to the annotation v1.BackoffAnnotation of the Pod2.
@@ -143,6 +145,9 @@ func (p Plan) Steady() *Steady { return p.steady }
 
 // Others returns the pods of the State that are not steady replicas, in name order.
 func (p Plan) Others() []*corev1.Pod { return p.others }
+
+// OtherClaims returns the PVCs of the State that belong to no steady replica, in name order.
+func (p Plan) OtherClaims() []*corev1.PersistentVolumeClaim { return p.otherClaims }
 
 // MayTakeAway reports whether the plan deletes or changes pods, which may make them unavailable. The plan that
 // follows a refused adoption may do so, too.

@@ -32,9 +32,9 @@ type State struct {
 	//   - of the status: phase, reason, message, conditions and statuses of containers
 	//   - of a pod without a controller: the whole spec
 	Pods []*corev1.Pod
-	// Steady are replicas that an earlier decision found steady, and that Fit this State. Pods
-	// leaves out their pods, which are unchanged. If it is nil, Pods has all. The decision is the
-	// same, and takes less time.
+	// Steady are replicas that an earlier decision found steady, and that Fit this State. Pods and
+	// Claims leave out theirs, which are unchanged. If it is nil, they have all. The decision is
+	// the same, and takes less time.
 	Steady *Steady
 	// Facts of an earlier decision about this Pod2. They save time and decide nothing.
 	Facts Facts

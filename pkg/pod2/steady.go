@@ -14,12 +14,12 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// isSteady reports whether a replica is available, matches the spec, has its labels, and gets no image
-// of a Sidecar now. No decision changes such a pod, and no message names it. Most replicas are steady
-// most of the time, so a decision looks at the others only. Decisions about PVCs and records of failures
+// isSteady reports whether a replica is available, matches the spec, has its labels and PVCs, and gets
+// no image of a Sidecar now. No decision changes such a pod or its PVCs, and no message names them. Most
+// replicas are steady most of the time, so a decision looks at the others only. Records of failures
 // concern steady replicas too.
-func (v *view) isSteady(r replica) bool {
-	if !r.serves() || r.outdated != "" || r.relabelling != nil || r.gated || r.unschedulable != nil {
+func (v *view) isSteady(place int, r replica) bool {
+	if !r.serves() || r.outdated != "" || r.relabelling != nil || r.gated || r.unschedulable != nil || !v.settledClaims(place) {
 		return false
 	}
 	if len(v.sidecars) == 0 {
@@ -61,6 +61,15 @@ func (k *Steady) Count() int {
 		return 0
 	}
 	return k.replicas.count
+}
+
+// Others returns the names of the replicas that are not steady, with or without a pod.
+func (k *Steady) Others() []string {
+	var names []string
+	for _, place := range k.replicas.others(k.ordinals.Count()) {
+		names = append(names, ordinals.Name(k.pod2.Name, k.ordinals.At(place)))
+	}
+	return names
 }
 
 // Without returns the replicas except those with the names.

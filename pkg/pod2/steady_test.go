@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ordinals"
 	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/test/chance"
 )
@@ -33,7 +34,7 @@ func TestSteadyReplicasDecideNothing(t *testing.T) {
 			}
 		}
 		steady.Add(int64(look(s).steady.count))
-		want, got := lookFor(s, func(*view, replica) bool { return false }).plan(s), Diff(s)
+		want, got := lookFor(s, func(*view, int, replica) bool { return false }).plan(s), Diff(s)
 		if got.String() != want.String() || !reflect.DeepEqual(got.Status, want.Status) {
 			t.Errorf("state\n%sthe plan is\n%s\nwith a look at all replicas\n%s", describe(s), got, want)
 		}
@@ -45,7 +46,7 @@ func TestSteadyReplicasDecideNothing(t *testing.T) {
 
 // Without the pods of steady replicas, a later State that fits gives the same plan.
 func TestSteadyReplicasMayBeLeftOut(t *testing.T) {
-	var left, misfits atomic.Int64
+	var left, claims, misfits atomic.Int64
 	chance.ForSeeds(t, 10000, func(t *testing.T, dice *rand.Rand) {
 		earlier := arbitrary(dice)
 		all := later(dice, earlier)
@@ -61,10 +62,25 @@ func TestSteadyReplicasMayBeLeftOut(t *testing.T) {
 			}
 		}
 		maps.DeleteFunc(changed, func(_ string, is bool) bool { return !is })
+		claimed := map[string]bool{}
+		for _, list := range [][]*corev1.PersistentVolumeClaim{earlier.Claims, all.Claims} {
+			for _, claim := range list {
+				if ordinal, ok := ClaimOrdinal(all.Pod2, claim.Name); ok && (!slices.Contains(earlier.Claims, claim) || !slices.Contains(all.Claims, claim)) {
+					claimed[ordinals.Name(all.Pod2.Name, ordinal)] = true
+				}
+			}
+		}
+		steady = steady.Without(claimed)
 		s := all
 		s.Steady = steady.Without(changed)
 		s.Pods = slices.DeleteFunc(slices.Clone(all.Pods), s.Steady.has)
+		s.Claims = slices.DeleteFunc(slices.Clone(all.Claims), func(claim *corev1.PersistentVolumeClaim) bool {
+			ordinal, ok := ClaimOrdinal(all.Pod2, claim.Name)
+			place, placed := s.Steady.place(ordinals.Name(all.Pod2.Name, ordinal))
+			return ok && placed && s.Steady.replicas.at(place) != nil
+		})
 		left.Add(int64(len(all.Pods) - len(s.Pods)))
+		claims.Add(int64(len(all.Claims) - len(s.Claims)))
 		if among, others := steady.Among(all.Pods); among.Count() != s.Steady.Count() || !slices.Equal(others, s.Pods) {
 			t.Errorf("state\n%s%d replicas are steady, and %d among all pods", describe(all), s.Steady.Count(), among.Count())
 		}
@@ -76,12 +92,13 @@ func TestSteadyReplicasMayBeLeftOut(t *testing.T) {
 		if len(want.Adopt) > 0 && got.WithoutAdoption(false).String() != want.WithoutAdoption(false).String() {
 			t.Errorf("state\n%swithout an adoption the plan is\n%s\nwith all pods\n%s", describe(all), got.WithoutAdoption(false), want.WithoutAdoption(false))
 		}
-		if !slices.Equal(got.Others(), want.Others()) {
-			t.Errorf("state\n%sthe pods that are not steady are %d, with all pods %d", describe(all), len(got.Others()), len(want.Others()))
+		if !slices.Equal(got.Others(), want.Others()) || !slices.Equal(got.OtherClaims(), want.OtherClaims()) {
+			t.Errorf("state\n%sthe pods and PVCs that are not steady are %d and %d, with all pods %d and %d", describe(all),
+				len(got.Others()), len(got.OtherClaims()), len(want.Others()), len(want.OtherClaims()))
 		}
 	})
-	if left.Load() < 200 || misfits.Load() < 200 {
-		t.Errorf("%d pods were left out and %d states did not fit: these states prove nothing", left.Load(), misfits.Load())
+	if left.Load() < 200 || claims.Load() < 200 || misfits.Load() < 200 {
+		t.Errorf("%d pods and %d PVCs were left out, and %d states did not fit: these states prove nothing", left.Load(), claims.Load(), misfits.Load())
 	}
 }
 
@@ -99,6 +116,13 @@ func later(dice *rand.Rand, s State) State {
 			s.Pods = append(s.Pods, arbitraryPod(dice, s.Pod2, pod.Name, 1))
 		default:
 			s.Pods = append(s.Pods, pod)
+		}
+	}
+	s.Claims = slices.DeleteFunc(slices.Clone(s.Claims), func(*corev1.PersistentVolumeClaim) bool { return chance.One(dice, 20) })
+	for i, claim := range s.Claims {
+		if chance.One(dice, 12) {
+			s.Claims[i] = claim.DeepCopy()
+			s.Claims[i].Labels = nil
 		}
 	}
 	s.Pod2 = s.Pod2.DeepCopy()

@@ -32,7 +32,7 @@ type view struct {
 	names       *Names  // for the status
 	claims      []claim // with names for this Pod2, in name order
 	classes     []*storagev1.StorageClass
-	podNames    map[string]bool // of the pods of the State, of any owner, if there are claims. The PVC of a steady replica is in use anyway
+	podNames    map[string]bool // of the pods of the State, of any owner, if there are claims
 	// keepers names, by place, the holder that keeps the wanted address of a replica.
 	keepers []string
 	// held is true if a Recreate waits for an address.
@@ -77,7 +77,7 @@ func look(s State) *view { return lookFor(s, (*view).isSteady) }
 
 // lookFor is look with another definition of steady, for a test: the decision is the same if no replica
 // is steady.
-func lookFor(s State, isSteady func(*view, replica) bool) *view {
+func lookFor(s State, isSteady func(*view, int, replica) bool) *view {
 	v := &view{
 		now: s.Now, pod2: s.Pod2, networks: s.Networks,
 		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{}, given: map[string]given{}, refused: s.Refused, sidecars: s.Sidecars, unadoptable: s.Unadoptable,
@@ -102,7 +102,7 @@ func lookFor(s State, isSteady func(*view, replica) bool) *view {
 		}
 		r := v.replica(f, place, placed)
 		switch {
-		case placed && place < v.replicas && isSteady(v, r):
+		case placed && place < v.replicas && isSteady(v, place, r):
 			v.steady.set(place, f)
 			continue
 		case placed && place < v.replicas:

@@ -97,18 +97,19 @@ func crowd(size int) []runtime.Object {
 
 // BenchmarkSyncPod2 measures one sync of a Pod2 after an event of one of its pods, with
 // nothing to write. This is the cost of each pod event while many pods are created or
-// deleted. Either no pod is Ready, or all are available.
+// deleted. Either no pod is Ready, or all are available, without or with a PVC each.
 func BenchmarkSyncPod2(b *testing.B) {
 	unready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}
 	available := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}
 	for _, size := range []int32{10, 1_000, 10_000} {
-		b.Run(fmt.Sprintf("unready/replicas=%d", size), func(b *testing.B) { benchmarkSyncPod2(b, size, unready) })
-		b.Run(fmt.Sprintf("available/replicas=%d", size), func(b *testing.B) { benchmarkSyncPod2(b, size, available) })
+		b.Run(fmt.Sprintf("unready/replicas=%d", size), func(b *testing.B) { benchmarkSyncPod2(b, newPod2("web", size), unready) })
+		b.Run(fmt.Sprintf("available/replicas=%d", size), func(b *testing.B) { benchmarkSyncPod2(b, newPod2("web", size), available) })
+		b.Run(fmt.Sprintf("claims/replicas=%d", size), func(b *testing.B) { benchmarkSyncPod2(b, storing(size, "1Gi"), available) })
 	}
 }
 
-func benchmarkSyncPod2(b *testing.B, size int32, condition corev1.PodCondition) {
-	w := newWorld(b, newPod2("web", size))
+func benchmarkSyncPod2(b *testing.B, p *v1.Pod2, condition corev1.PodCondition) {
+	w, size := newWorld(b, p), *p.Spec.Replicas
 	key := Key{KindPod2, ns, "web"}
 	ctx := klog.NewContext(b.Context(), klog.Logger{})
 	rest := func() {

@@ -54,12 +54,12 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 		}
 	}
 	slices.SortFunc(state.Networks, plan.ByName)
-	againClaims := r.observeClaims(key, &state)
 	again = r.observePods(key, &state)
+	state.StorageClasses = r.classesOf(state.Claims)
 	state.Facts = r.facts.of(key, state.Pods)
 	state.Refused = r.refusedResizes.of(key, state.Pods)
 	state.Sidecars = r.sidecarUpdates(key.Namespace, state.Pods)
-	return state, plan.Soonest(again, againClaims), nil
+	return state, again, nil
 }
 
 // podsOfPod2 returns the replicas of a Pod2 and the pods with the label or name of one,
@@ -93,7 +93,7 @@ func (r *pod2Kind) apply(ctx context.Context, key Key, state pod2.State, plan po
 		r.steady.keep(key, known)
 		return Result{}, errLookAgain
 	}
-	r.steady.keep(key, rememberedPods{replicas: plan.Steady(), others: plan.Others()})
+	r.steady.keep(key, rememberedPods{replicas: plan.Steady(), others: plan.Others(), claims: plan.OtherClaims()})
 	steps, current := r.steps(key), state.Pod2
 	var missing pod2.Missing
 	missing.Owner = plan.NeedsOwner() && !steps.do(pod2.ReasonFailedCreate, func() error { return r.live.confirmPod2(ctx, key, current) })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -16,28 +17,32 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// observeClaims adds the PVCs whose names belong to the Pod2, and their classes. A PVC
-// without a label is known only after a create found its name taken.
-func (r *pod2Kind) observeClaims(key Key, state *pod2.State) (again time.Duration) {
-	if len(state.Pod2.Spec.VolumeClaimTemplates) == 0 {
-		return 0
+// claimsOfPod2 returns the PVCs whose names belong to the Pod2, in name order. A PVC without
+// a label is known only after a create found its name taken.
+func (r *pod2Kind) claimsOfPod2(key Key, p *v1.Pod2) ([]*corev1.PersistentVolumeClaim, time.Duration) {
+	if len(p.Spec.VolumeClaimTemplates) == 0 {
+		return nil, 0
 	}
 	listedAt := r.claims.at()
-	state.Claims, again = r.writeClaims.unwatched.addTo(key, r.claims.by(byPod2, key.path()), listedAt, func(c *corev1.PersistentVolumeClaim) bool {
-		_, ours := pod2.ClaimOrdinal(state.Pod2, c.Name)
+	return r.writeClaims.unwatched.addTo(key, r.claims.by(byPod2, key.path()), listedAt, func(c *corev1.PersistentVolumeClaim) bool {
+		_, ours := pod2.ClaimOrdinal(p, c.Name)
 		return ours
 	})
+}
+
+// classesOf returns the StorageClasses that exist of PVCs, in name order.
+func (r *pod2Kind) classesOf(claims []*corev1.PersistentVolumeClaim) (classes []*storagev1.StorageClass) {
 	named := map[string]bool{}
-	for _, claim := range state.Claims {
+	for _, claim := range claims {
 		named[ptr.Deref(claim.Spec.StorageClassName, "")] = true
 	}
 	for name := range named {
 		if class := r.classes.get("", name); class != nil {
-			state.StorageClasses = append(state.StorageClasses, class)
+			classes = append(classes, class)
 		}
 	}
-	slices.SortFunc(state.StorageClasses, plan.ByName)
-	return again
+	slices.SortFunc(classes, plan.ByName)
+	return classes
 }
 
 func (r *pod2Kind) createClaims(ctx context.Context, key Key, claims []*corev1.PersistentVolumeClaim) ([]*corev1.PersistentVolumeClaim, error) {

@@ -83,7 +83,7 @@ func newRows(s *shared, a *addressSliceKind, h *historyKind, i Informers) []row 
 			{keys: waking(wakingPod2(KindPod2, labelledPod2[*appsv1.ControllerRevision]))},
 		}, false},
 		{claimsResource, i.Claims.Informer(), cache.Indexers{byPod2: index(pod2sOfClaim), byClass: index(classOfClaim)}, nil, []wake{
-			{keys: waking(wakingPod2(KindPod2, pod2sOfClaim))},
+			{keys: waking(s.claimChanged), same: sameClaim},
 		}, false},
 		{classesResource, i.Classes.Informer(), nil, nil, []wake{{keys: waking(s.wokenByClass)}}, false},
 		{cronTabsResource, i.CronTabs.Informer(), cache.Indexers{byNetwork: index(networksOfCronTab), byGoing: index(namespaceOfGoing)}, nil, []wake{itself[*stablev1.CronTab](KindCronTab)}, false},

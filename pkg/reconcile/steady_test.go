@@ -24,8 +24,10 @@ import (
 )
 
 // available returns a world with a Pod2 web whose replicas are available.
-func available(t testing.TB, replicas int32) *world {
-	w := newWorld(t, newPod2("web", replicas))
+func available(t testing.TB, replicas int32) *world { return availableOf(t, newPod2("web", replicas)) }
+
+func availableOf(t testing.TB, p *v1.Pod2) *world {
+	w, replicas := newWorld(t, p), *p.Spec.Replicas
 	settle := func() {
 		for range 5 {
 			if _, err := w.sync(KindPod2, "web"); err != nil {
@@ -58,17 +60,19 @@ func (w *world) decide() (got, want pod2.Plan, state, all pod2.State) {
 	all = state
 	all.Steady, all.Facts = nil, nil
 	all.Pods, _ = w.r.podsOfPod2(web)
+	all.Claims, _ = w.r.kinds.pod2.claimsOfPod2(web, state.Pod2)
+	all.StorageClasses = w.r.kinds.pod2.classesOf(all.Claims)
 	got = pod2.Diff(state)
-	w.r.kinds.pod2.steady.keep(web, rememberedPods{replicas: got.Steady(), others: got.Others()})
+	w.r.kinds.pod2.steady.keep(web, rememberedPods{replicas: got.Steady(), others: got.Others(), claims: got.OtherClaims()})
 	return got, pod2.Diff(all), state, all
 }
 
-// The memory between syncs changes no decision: after each change of pods, the plan is the same as with all
-// pods read again.
+// The memory between syncs changes no decision: after each change of pods and PVCs, the plan is the same as with
+// everything read again.
 func TestSteadyReplicasDecideNothing(t *testing.T) {
-	left := 0
+	left, claims := 0, 0
 	chance.ForSeeds(t, 200, func(t *testing.T, dice *rand.Rand) {
-		w := available(t, 8)
+		w := availableOf(t, storing(8, "1Gi"))
 		w.r.Watches()
 		var log []string
 		for range 20 {
@@ -90,18 +94,22 @@ func TestSteadyReplicasDecideNothing(t *testing.T) {
 				t.Errorf("after\n%s\nthe pods are %v and %d steady ones, of %v", strings.Join(log, "\n"), namesOf(state.Pods), state.Steady.Count(), namesOf(all.Pods))
 				return
 			}
+			if beside := w.besideSteady(state, all.Claims); !slices.Equal(state.Claims, beside) {
+				t.Errorf("after\n%s\nthe PVCs are %v, want %v", strings.Join(log, "\n"), namesOf(state.Claims), namesOf(beside))
+				return
+			}
 			if got.String() != want.String() || !reflect.DeepEqual(got.Status, want.Status) {
 				t.Errorf("after\n%s\nthe plan from memory is\n%s\nand the plan from everything\n%s", strings.Join(log, "\n"), got, want)
 				return
 			}
-			left += state.Steady.Count()
+			left, claims = left+state.Steady.Count(), claims+len(all.Claims)-len(state.Claims)
 			for _, event := range late {
 				event()
 			}
 		}
 	})
-	if left < 400 {
-		t.Errorf("%d replicas left out: too few to prove anything", left)
+	if left < 400 || claims < 400 {
+		t.Errorf("%d replicas and %d PVCs left out: too few to prove anything", left, claims)
 	}
 }
 
@@ -109,8 +117,15 @@ func TestSteadyReplicasDecideNothing(t *testing.T) {
 // returns the events that are late: of pods that the next sync reads from the cache in any case.
 func (w *world) replicaHappens(dice *rand.Rand, known rememberedPods) (text string, late func()) {
 	late = func() {}
-	name := chance.Pick(dice, "web-0", "web-1", "web-2", "web-3", "web-7", "other")
-	switch dice.IntN(12) {
+	name := chance.Pick(dice, "web-0", "web-1", "web-2", "web-3", "web-7", "web-9", "other")
+	switch dice.IntN(16) {
+	case 12, 13, 14:
+		return w.claimHappens(dice, strings.Replace(chance.Pick(dice, name, "web-9"), "other", "web-9", 1)), late
+	case 15:
+		c := claimOf("data-"+strings.Replace(name, "other", "web-9", 1), "0")
+		c.Labels, c.ResourceVersion = nil, w.next()
+		w.r.writeClaims.unwatched.remember(c)
+		return "a live read finds " + c.Name, late
 	case 0:
 		pod := chance.Pick(dice, newPod(name+" unlabelled uid=other"), w.replicaNamed(name))
 		pod.ResourceVersion = w.next()

@@ -139,7 +139,7 @@ func (r *report) readBenchmarks() {
 		}
 		seconds, _ := result.Value("sec/op")
 		bytes, _ := result.Value("B/op")
-		for of, format := range map[string]string{"sync": "SyncNetwork/bound=%d", "sync of replicas": "SyncPod2/available/replicas=%d"} {
+		for of, format := range map[string]string{"sync": "SyncNetwork/bound=%d", "sync of replicas": "SyncPod2/available/replicas=%d", "sync of replicas with PVCs": "SyncPod2/claims/replicas=%d"} {
 			var size int
 			if _, err := fmt.Sscanf(string(result.Name), format, &size); err == nil {
 				r.Add(seconds*1000, of, size, "ms")

@@ -284,5 +284,6 @@ func (r *report) Targets() (targets []measure.Target) {
 	}
 	target("one of 10000 available replicas changes: one sync, ms", r.Median("sync of replicas", 10000, "ms"), 1, "%.2f", "")
 	target("one of 10000 available replicas changes: one sync, KiB allocated", r.Median("sync of replicas", 10000, "KiB"), 100, "%.0f", "")
+	target("one of 10000 available replicas with a PVC each changes: one sync, ms", r.Median("sync of replicas with PVCs", 10000, "ms"), 1, "%.2f", "")
 	return targets
 }

@@ -15,7 +15,7 @@ import (
 // A target without a figure is missed.
 func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	r := &report{options: options{sizes: []int{2}}}
-	if n := len(r.Targets()); n != 25 {
+	if n := len(r.Targets()); n != 26 {
 		t.Errorf("%d targets", n)
 	}
 	for _, target := range r.Targets() {
