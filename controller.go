@@ -93,7 +93,7 @@ func NewController(syncer Syncer, watches []reconcile.Watch) *Controller {
 	}
 }
 
-// listen registers with every informer, which passes on what its cache has and then each
+// listen registers with every informer, which passes on the objects of its cache and then each
 // change. It returns when the keys of all cached objects are in the queue.
 func (c *Controller) listen(ctx context.Context) error {
 	logger := klog.FromContext(ctx)

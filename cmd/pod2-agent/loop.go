@@ -24,8 +24,8 @@ const (
 	// restAtLeast collects changes that arrive together into one sync. The loop also rests
 	// as long as a sync took, so a node with many entries uses at most half a core.
 	restAtLeast = 2 * time.Millisecond
-	// comparingShare times the duration of a full comparison of entries passes before the next: it uses at most
-	// one percent of a core.
+	// comparingShare times the duration of a full comparison of entries passes before the resync compares them again,
+	// and before a failed comparison is retried: it uses at most one percent of a core.
 	comparingShare = 100
 	// linesLogged limits the lines of a plan in the log.
 	linesLogged = 20
@@ -53,7 +53,7 @@ type host interface {
 // ports are the ports of pods, and the programs on them and on the gateway.
 type ports interface {
 	State() (here []dataplane.Network, grown []dataplane.Port)
-	Sync(full bool) (changes int, err error)
+	Sync(full bool) (changes int, took time.Duration, err error)
 	Block(error)
 	Ready() error
 	Problems() []string
@@ -72,9 +72,12 @@ type agent struct {
 	// last is the desired state if the kernel had all of it, and nil while it does not yet.
 	last     *dataplane.Host
 	problems string
-	// compared is the time of the last full comparison of entries, comparing how long it took.
+	// compared is the time of the last full comparison of entries that succeeded, comparing how long the last one took.
 	compared  time.Time
 	comparing time.Duration
+	// tried is the time of the last sync of ports, failed its error.
+	tried  time.Time
+	failed error
 
 	mu      sync.Mutex
 	state   error     // of the last sync
@@ -175,13 +178,24 @@ func (a *agent) checkBridges() error {
 	return err
 }
 
-// syncPorts brings the programs and entries up to date.
+// syncPorts brings the programs and entries up to date. After an error it compares and attaches everything again. Events
+// can wake the loop at once, so it waits before, and the error remains meanwhile.
 func (a *agent) syncPorts() error {
-	begun := time.Now()
-	full := begun.Sub(a.compared) >= max(a.options.resync, comparingShare*a.comparing)
-	changes, err := a.ports.Sync(full)
+	begun, pause := time.Now(), comparingShare*a.comparing
+	if a.failed != nil && begun.Sub(a.tried) < max(retryAfter, pause) {
+		return a.failed
+	}
+	full := a.failed != nil || begun.Sub(a.compared) >= max(a.options.resync, pause)
+	complete := a.ports.Ready() == nil
+	changes, took, err := a.ports.Sync(full)
+	if a.tried, a.failed = begun, err; took > 0 {
+		a.comparing = took
+	}
 	if err == nil && full {
-		a.compared, a.comparing = begun, time.Since(begun)
+		a.compared = begun
+	}
+	if !complete { // the agent itself had not written these entries yet
+		changes = 0
 	}
 	a.metrics.entriesRepaired(changes)
 	return err

@@ -57,24 +57,27 @@ func (m *memory) AddPodRoutes(grown []dataplane.Port) (done dataplane.Plan, fail
 	return done, failed
 }
 
-// plugged are the ports of the node. Their Sync fails with err, if that is not nil.
+// plugged are the ports of the node. Their Sync finds changes, takes a time, and fails with err, if that is not nil.
 type plugged struct {
 	here    []dataplane.Network
 	ports   []dataplane.Port
+	changes int
+	took    time.Duration
 	err     error
+	unready error
 	blocked error
 	synced  []string
 }
 
 func (p *plugged) State() ([]dataplane.Network, []dataplane.Port) { return p.here, p.ports }
 
-func (p *plugged) Sync(full bool) (int, error) {
+func (p *plugged) Sync(full bool) (int, time.Duration, error) {
 	p.synced = append(p.synced, fmt.Sprint(full))
-	return 0, p.err
+	return p.changes, p.took, p.err
 }
 
 func (p *plugged) Block(why error)      { p.blocked = why }
-func (p *plugged) Ready() error         { return nil }
+func (p *plugged) Ready() error         { return p.unready }
 func (p *plugged) Problems() []string   { return nil }
 func (p *plugged) Size() map[string]int { return map[string]int{"port": len(p.ports)} }
 

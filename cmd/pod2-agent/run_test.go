@@ -125,48 +125,15 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// Entries are compared in full at each resync, and not more often than one percent of a core allows.
-func TestFullComparisons(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		state := cluster("10.0.0.1")
-		a := newTestAgent(&memory{}, &state)
-		p := &slow{}
-		a.ports, a.options.resync = p, 30*time.Second
-		for _, step := range []struct{ passes, takes time.Duration }{
-			{0, time.Second}, {time.Second, 0}, {40 * time.Second, 0}, {60 * time.Second, time.Millisecond}, {29 * time.Second, 0}, {2 * time.Second, 0},
-		} {
-			time.Sleep(step.passes)
-			p.takes = step.takes
-			if err := a.sync(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got, want := strings.Join(p.synced, " "), "true false false true false true"; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	})
-}
-
-// slow ports take time.
-type slow struct {
-	plugged
-	takes time.Duration
-}
-
-func (p *slow) Sync(full bool) (int, error) {
-	time.Sleep(p.takes)
-	return p.plugged.Sync(full)
-}
-
 // While a bridge of the earlier data plane has pods, the kernel stays as it was, and all errors say why.
 func TestBridgeWithPods(t *testing.T) {
 	state := cluster("10.0.0.1")
-	m := &memory{bridges: []string{"nw1001"}}
+	m := &memory{bridges: []string{"nw70001"}}
 	a := newTestAgent(m, &state)
 	p := &plugged{}
 	a.ports = p
 	err := a.sync(t.Context())
-	want := "pods that an earlier version attached are on bridge nw1001, and new pods wait until those are gone: drain the node"
+	want := "pods that an earlier version attached are on bridge nw70001, and new pods wait until those are gone: drain the node"
 	if fmt.Sprint(p.blocked) != want || !errors.Is(err, p.blocked) || len(p.synced)+len(m.done) > 0 {
 		t.Errorf("got %v and %v, after %d syncs of ports and %d changes", p.blocked, err, len(p.synced), len(m.done))
 	}

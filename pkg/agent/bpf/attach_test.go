@@ -86,6 +86,8 @@ func TestAttachFirst(t *testing.T) {
 			{"by the next agent", func() error { return programs[1].AttachWire(index) }, "tcx from_wire 1"},
 			{"behind another", func() error { return attachHead(t, index) }, "tcx other, tcx from_wire 1"},
 			{"before it again", func() error { return programs[1].AttachWire(index) }, "tcx from_wire 1, tcx other"},
+			{"beside an earlier agent", func() error { return attachAtHead(index, programs[0].collection.Programs["from_wire"]) }, "tcx from_wire 0, tcx from_wire 1, tcx other"},
+			{"in its place", func() error { return programs[1].AttachWire(index) }, "tcx from_wire 1, tcx other"},
 			{"detached", func() error { _, err := Detach(index); return err }, "tcx other"},
 		}
 	}
@@ -100,7 +102,10 @@ func TestAttachFirst(t *testing.T) {
 }
 
 func attachHead(t *testing.T, index int) error {
-	program := newProgram(t, asm.Mov.Imm(asm.R0, next), asm.Return())
+	return attachAtHead(index, newProgram(t, asm.Mov.Imm(asm.R0, next), asm.Return()))
+}
+
+func attachAtHead(index int, program *ebpf.Program) error {
 	return link.RawAttachProgram(link.RawAttachProgramOptions{Target: index, Program: program, Attach: ebpf.AttachTCXIngress, Anchor: link.Head()})
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -23,9 +24,10 @@ func (p *Programs) attachFirst(index int) (done bool, err error) {
 		attached := false
 		options := link.RawAttachProgramOptions{Target: index, Attach: direction, Program: p.collection.Programs[name], Anchor: link.Head()}
 		err := eachByTCX(index, direction, func(position int, old *ebpf.Program) (err error) {
-			if attached = position == 0; !attached {
+			if position > 0 {
 				return detachTCX(index, direction, old) // another one was put before it
 			}
+			attached = true
 			replace := options
 			replace.Anchor = link.ReplaceProgram(old)
 			if err := link.RawAttachProgram(replace); !errors.Is(err, unix.EEXIST) { // it is the same program
@@ -46,13 +48,14 @@ func (p *Programs) attachFirst(index int) (done bool, err error) {
 	return true, nil
 }
 
-// eachByTCX calls f with each program of the agent that an interface has by tcx, and its position among all.
+// eachByTCX calls f with each program of the agent that an interface has by tcx, and its position among all. It
+// begins with the last: the kernel does not replace a program by one that the interface has already.
 func eachByTCX(index int, direction ebpf.AttachType, f func(position int, program *ebpf.Program) error) error {
 	all, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: direction})
 	if err != nil {
 		return fmt.Errorf("list the tcx programs: %w", err)
 	}
-	for position, one := range all.Programs {
+	for position, one := range slices.Backward(all.Programs) {
 		program, err := ebpf.NewProgramFromID(one.ID)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // removed meanwhile

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pod2/pod2/pkg/network/multus"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 )
 
 // leftovers are the prefixes of interfaces that earlier agents made: bridges and VXLAN devices, which connected pods,
-// and pairs of veths, which led to routers. A VNI follows.
+// and pairs of veths, which led to routers. A VNI follows. An administrator may use these prefixes with smaller numbers.
 var leftovers = []string{"nw", "vx", "rt", "wn"}
 
 // IsLeftover says whether an earlier agent made the interface.
@@ -36,5 +38,5 @@ func IsRouter(namespace string) bool { return hasVNI(namespace, "pod2-") }
 func hasVNI(name, prefix string) bool {
 	digits, ok := strings.CutPrefix(name, prefix)
 	n, err := strconv.Atoi(digits)
-	return ok && err == nil && 0 < n && n <= maxVNI && strconv.Itoa(n) == digits
+	return ok && err == nil && multus.FirstVNI <= n && n <= maxVNI && strconv.Itoa(n) == digits
 }

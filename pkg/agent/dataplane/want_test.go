@@ -119,8 +119,8 @@ func TestMACOf(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for name, want := range map[string]string{
-		"nw1001": "true true false", "vx1": "true false false", "rt16777215": "true false false", "wn5": "true false false", "pod2-5": "false false true",
-		"nw": "", "nw0": "", "nw01": "", "nw16777216": "", "nw-1": "", "nw+1": "", "eth0": "", "pod2-": "", "vxlan100": "", "pod2gw": "", "": "",
+		"nw65536": "true true false", "vx70001": "true false false", "rt16777215": "true false false", "wn65537": "true false false", "pod2-65536": "false false true",
+		"nw": "", "nw1": "", "nw65535": "", "vx100": "", "rt1": "", "wn5": "", "pod2-7": "", "nw070001": "", "nw16777216": "", "nw-70001": "", "nw+70001": "", "eth0": "", "pod2-": "", "vxlan100": "", "pod2gw": "", "": "",
 	} {
 		if got := fmt.Sprint(IsLeftover(name), IsBridge(name), IsRouter(name)); got != cmp.Or(want, "false false false") {
 			t.Errorf("%q: got %s, want %s", name, got, want)

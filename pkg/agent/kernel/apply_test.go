@@ -200,7 +200,7 @@ func TestDropsOutliveTheTable(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	n := newNode(t)
 	router := newNamespace(t)
-	file := filepath.Join(n.kernel.dir, "pod2-1001")
+	file := filepath.Join(n.kernel.dir, "pod2-70001")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -208,14 +208,14 @@ func TestLeftovers(t *testing.T) {
 		if err := unix.Mount("/proc/thread-self/ns/net", file, "", unix.MS_BIND, ""); err != nil {
 			return err
 		}
-		bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "nw1001"}}
+		bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "nw70001"}}
 		conn, err := nftables.New()
 		if err != nil {
 			return err
 		}
 		conn.AddTable(&nftables.Table{Family: nftables.TableFamilyBridge, Name: dataplane.TableName})
-		err = errors.Join(conn.Flush(), netlink.LinkAdd(bridge), netlink.LinkAdd(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "vx1001", MasterIndex: bridge.Index}, VxlanId: 1001, Port: 4789}))
-		for _, pair := range [][2]string{{"rt1001", "lan"}, {"wn1001", "wan"}} {
+		err = errors.Join(conn.Flush(), netlink.LinkAdd(bridge), netlink.LinkAdd(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "vx70001", MasterIndex: bridge.Index}, VxlanId: 70001, Port: 4789}))
+		for _, pair := range [][2]string{{"rt70001", "lan"}, {"wn70001", "wan"}} {
 			err = errors.Join(err, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: pair[0]}, PeerName: pair[1], PeerNamespace: netlink.NsFd(router)}))
 		}
 		return errors.Join(err, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "vetha", MasterIndex: bridge.Index}, PeerName: "inner"}))
@@ -224,7 +224,7 @@ func TestLeftovers(t *testing.T) {
 		n.in(t, func() (err error) { names, err = n.kernel.Bridges(); return err })
 		return names
 	}
-	if got := strings.Join(bridges(), " "); got != "nw1001" {
+	if got := strings.Join(bridges(), " "); got != "nw70001" {
 		t.Errorf("bridges with pods: %q", got)
 	}
 	// On the way back to that version, only the things of this one may go.
@@ -237,7 +237,7 @@ func TestLeftovers(t *testing.T) {
 	if got := strings.Join(bridges(), " "); got != "" {
 		t.Errorf("bridges with pods: %q", got)
 	}
-	const want = "ip link del nw1001\nip link del rt1001\nip link del vx1001\nip link del wn1001\nip netns del pod2-1001\nnft delete table bridge pod2\n"
+	const want = "ip link del nw70001\nip link del rt70001\nip link del vx70001\nip link del wn70001\nip netns del pod2-70001\nnft delete table bridge pod2\n"
 	if got := n.apply(t); !strings.HasPrefix(got, want) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

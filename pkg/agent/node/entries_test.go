@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -141,5 +143,34 @@ func TestEventsWhileMapsAreRead(t *testing.T) {
 	}
 	if stop(); <-passed == 0 {
 		t.Error("no event passed while the maps were read")
+	}
+}
+
+// The duration of a comparison is without the time that it waits for an Add.
+func TestComparisonWaitsForAdd(t *testing.T) {
+	t.Parallel()
+	n, _ := onBlue(t)
+	n.node.interfaces.Lock()
+	took := make(chan time.Duration)
+	go func() {
+		var d time.Duration
+		if err := in(n.namespaces[n.name], func() (err error) { _, d, err = n.node.Sync(true); return err }); err != nil {
+			t.Error(err)
+		}
+		took <- d
+	}()
+	waits := func() bool {
+		stacks := make([]byte, 1<<20)
+		return slices.ContainsFunc(strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n"), func(stack string) bool {
+			return strings.Contains(stack, "[sync.Mutex.Lock") && strings.Contains(stack, "(*Node).Sync")
+		})
+	}
+	for !waits() {
+		runtime.Gosched()
+	}
+	unlocked := time.Now()
+	n.node.interfaces.Unlock()
+	if got, most := <-took, time.Since(unlocked); got > most {
+		t.Errorf("it took %s, in the %s after the Add", got, most)
 	}
 }

@@ -227,7 +227,7 @@ func (n *labNode) step(full bool) (string, int) {
 		if done, err = n.kernel.Apply(want); err != nil {
 			return fmt.Errorf("after\n%s: %w", done, err)
 		}
-		if changes, err = n.node.Sync(full); err != nil {
+		if changes, _, err = n.node.Sync(full); err != nil {
 			return err
 		}
 		var failed []error

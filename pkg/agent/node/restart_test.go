@@ -150,7 +150,7 @@ func TestBackToTheEarlierLayout(t *testing.T) {
 		n.tell()
 		green := cni.ID{ContainerID: "c-green1", Interface: "net1"}.HostInterface()
 		n.in(n.name, func() error { return occupied(green) })
-		if err := in(n.namespaces[n.name], func() error { _, err := n.node.Sync(true); return err }); err == nil {
+		if err := in(n.namespaces[n.name], func() error { _, _, err := n.node.Sync(true); return err }); err == nil {
 			t.Error("the sync did not fail")
 		}
 		n.stop()
@@ -190,7 +190,7 @@ func TestFirstSyncFails(t *testing.T) {
 	n.tell()
 	other := &netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "other"}, VxlanId: 7, Port: int(l.state.UDPPort)}
 	n.in(n.name, func() error { return netlink.LinkAdd(other) })
-	if err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync(true); return err }); err == nil {
+	if err := in(l.namespaces[n.name], func() error { _, _, err := n.node.Sync(true); return err }); err == nil {
 		t.Fatal("it did not fail: another device has the UDP port")
 	}
 	n.in(n.name, func() error { return netlink.LinkDel(other) })
@@ -283,7 +283,7 @@ func TestGatewayIsMissing(t *testing.T) {
 	n.start()
 	n.tell()
 	n.in(n.name, func() error { return netlink.LinkDel(n.link("pod2gw")) })
-	err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync(true); return err })
+	err := in(l.namespaces[n.name], func() error { _, _, err := n.node.Sync(true); return err })
 	if err == nil || !strings.Contains(err.Error(), "find the interface pod2gw") {
 		t.Errorf("got %v", err)
 	}
@@ -306,7 +306,7 @@ func TestPortIsClosedDespiteAnError(t *testing.T) {
 	must(t, places.Freeze())
 	gone := blue[0].record()
 	n.event(func() { n.node.DeletePod(gone.Namespace, gone.Name, gone.UID) })
-	if err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync(true); return err }); err == nil {
+	if err := in(l.namespaces[n.name], func() error { _, _, err := n.node.Sync(true); return err }); err == nil {
 		t.Error("no error: the map takes no change")
 	}
 	if got := n.entries(); strings.Contains(got, "port blue1") || !strings.Contains(got, "place "+blue[0].ip.String()) {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -25,7 +26,8 @@ import (
 const VXLANName = "pod2vxlan"
 
 // Sync finds the interfaces of pods. If full, or if something failed before or an interface is new, it also
-// compares all entries, and attaches all programs. It returns the number of entries that differed.
+// compares all entries, and attaches all programs. It returns the number of entries that differed, apart from those of
+// moved routes, and how long it took to compare and attach: zero if it did not.
 //
 // The first Sync fills the maps before it attaches a program to a pod that runs already:
 //
@@ -35,15 +37,16 @@ const VXLANName = "pod2vxlan"
 //
 // So a failed Sync leaves each interface with one of the two, and the next Sync continues, even that of an older
 // version.
-func (n *Node) Sync(full bool) (changes int, err error) {
+func (n *Node) Sync(full bool) (changes int, took time.Duration, err error) {
 	n.interfaces.Lock()
 	defer n.interfaces.Unlock()
+	begun := time.Now() // Add may have held the lock for seconds
 	ports, err := veth.List()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if err := n.findPorts(ports); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	// Pods reach each other without the gateway.
 	gateway, peer, missing := gatewayPair()
@@ -53,19 +56,20 @@ func (n *Node) Sync(full bool) (changes int, err error) {
 	if !full {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return 0, errors.Join(missing, n.configure(int(n.config.VXLAN), gateway))
+		return 0, 0, errors.Join(missing, n.configure(int(n.config.VXLAN), gateway))
 	}
+	defer func() { took = time.Since(begun) }()
 	nodes, err := n.programs.Nodes()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	now, err := wiresTo(slices.Collect(maps.Keys(nodes)))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	device, err := bpf.MakeVXLAN(VXLANName, n.UDPPort)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -73,7 +77,7 @@ func (n *Node) Sync(full bool) (changes int, err error) {
 		err = n.configure(device, gateway)
 	}
 	if n.behind = err; err != nil {
-		return changes, errors.Join(missing, err)
+		return changes, 0, errors.Join(missing, err)
 	}
 	// The entries are complete. An interface that takes no program is reported, and others do not wait for it.
 	attached := n.attach(device, peer)
@@ -83,7 +87,7 @@ func (n *Node) Sync(full bool) (changes int, err error) {
 	n.synced = true
 	close(n.told)
 	n.told = make(chan struct{})
-	return changes, errors.Join(missing, attached, n.forgetDrops())
+	return changes, 0, errors.Join(missing, attached, n.forgetDrops())
 }
 
 // gatewayPair are the indexes of the interfaces by which packets leave Networks: that of the node's stack, and that
@@ -147,7 +151,8 @@ func (n *Node) findPorts(found []veth.Port) error {
 }
 
 // compare reads all maps and writes the entries that differ. now has the interfaces that lead to nodes. compare unlocks
-// n.mu while it reads, which takes most of its time. The changes that events write meanwhile count as read.
+// n.mu while it reads, which takes most of its time. The changes that events write meanwhile count as read. Entries that
+// follow a moved route do not count: nobody changed them.
 func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
 	n.recording = true
 	n.mu.Unlock()
@@ -168,6 +173,8 @@ func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	var moved []tables.Change
+	was := n.wires
 	n.wires = wires
 	changes, leaving := n.desired.Compare(is), map[netip.Addr]bool{}
 	for _, c := range changes {
@@ -177,9 +184,16 @@ func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
 	}
 	for address, wire := range wires {
 		if is, known := now[address]; known && is != wire && !leaving[address] {
-			changes = append(changes, tables.Change{Key: tables.Key{Map: tables.NodeMap, Address: address}, Value: struct{}{}}) // with its present interface
+			c := tables.Change{Key: tables.Key{Map: tables.NodeMap, Address: address}, Value: struct{}{}} // with its present interface
+			if wire == was[address] {
+				moved = append(moved, c)
+			} else {
+				changes = append(changes, c)
+			}
 		}
 	}
+	differ := len(changes)
+	changes = append(changes, moved...)
 	done, err := n.writeAll(changes)
 	if err != nil { // despite the error, a port that must be closed is closed
 		for _, c := range changes[done:] {
@@ -188,7 +202,7 @@ func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
 			}
 		}
 	}
-	return done, err
+	return min(done, differ), err
 }
 
 // attach all programs, also where they are attached already: another program may have removed them.

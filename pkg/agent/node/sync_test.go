@@ -266,7 +266,7 @@ func TestPortWithoutProgramsStaysDown(t *testing.T) {
 		ingress := &netlink.Ingress{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_INGRESS}}
 		return errors.Join(removeQdisc(link), netlink.QdiscAdd(ingress), netlink.LinkSetDown(link))
 	})
-	if err := in(n.namespaces[n.name], func() error { _, err := n.node.Sync(true); return err }); err == nil {
+	if err := in(n.namespaces[n.name], func() error { _, _, err := n.node.Sync(true); return err }); err == nil {
 		t.Error("no error")
 	}
 	if pods[0].link().Attrs().Flags&net.FlagUp != 0 {

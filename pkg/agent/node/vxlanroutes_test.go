@@ -72,6 +72,17 @@ func TestRouteToNodeMoves(t *testing.T) {
 	}
 }
 
+// An entry that follows a moved route does not count: no other program changed it.
+func TestMovedRouteIsNoRepair(t *testing.T) {
+	t.Parallel()
+	l, _, _ := twoByTwo(t)
+	l.secondWire()
+	l.route("node1", "eth1", only(l.nodes[1].address), addr("10.7.0.2"))
+	if _, changes := l.nodes[0].step(true); changes != 0 {
+		t.Errorf("%d entries differed", changes)
+	}
+}
+
 // All nodes must choose the same port. The next agent of a node may have another one: nodes
 // with the new port reach each other, and do not reach the others.
 func TestAnotherPort(t *testing.T) {
