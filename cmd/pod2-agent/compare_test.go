@@ -11,7 +11,7 @@ import (
 )
 
 // comparing is an agent that compares entries every 30 seconds.
-func comparing(t *testing.T) (*agent, *plugged) {
+func comparing() (*agent, *plugged) {
 	state := cluster("10.0.0.1")
 	a, p := newTestAgent(&memory{}, &state), &plugged{}
 	a.ports, a.options.resync = p, 30*time.Second
@@ -21,7 +21,7 @@ func comparing(t *testing.T) (*agent, *plugged) {
 // Entries are compared in full at each resync, and not more often than one percent of a core allows.
 func TestFullComparisons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, p := comparing(t)
+		a, p := comparing()
 		for _, step := range []struct{ passes, takes time.Duration }{
 			{0, time.Second}, {time.Second, 0}, {40 * time.Second, 0}, {60 * time.Second, time.Millisecond}, {29 * time.Second, 0}, {2 * time.Second, 0},
 		} {
@@ -48,7 +48,7 @@ func (p *waiting) Sync(full bool) (int, time.Duration, error) {
 // The time that a comparison waits for others does not delay the next.
 func TestWaitingDelaysNoComparison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := comparing(t)
+		a, _ := comparing()
 		p := &waiting{plugged{took: time.Millisecond}}
 		a.ports = p
 		for range 2 {
@@ -69,7 +69,7 @@ func TestFailedComparisons(t *testing.T) {
 		{time.Millisecond, time.Second}, {2 * time.Second, 200 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			a, p := comparing(t)
+			a, p := comparing()
 			p.took, p.err = tt.takes, errors.New("refused")
 			start := time.Now()
 			_ = a.sync(t.Context())
@@ -86,7 +86,7 @@ func TestFailedComparisons(t *testing.T) {
 
 // Until the next attempt, the error of the last one makes the node unready.
 func TestFailedComparisonIsReported(t *testing.T) {
-	a, p := comparing(t)
+	a, p := comparing()
 	p.err = errors.New("refused")
 	_ = a.sync(t.Context())
 	_ = a.sync(t.Context())
@@ -98,7 +98,7 @@ func TestFailedComparisonIsReported(t *testing.T) {
 // A sync that failed before the resync is due compares and attaches everything when it is retried.
 func TestRetryIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, p := comparing(t)
+		a, p := comparing()
 		for _, err := range []error{nil, errors.New("refused"), nil, nil} {
 			p.err = err
 			_ = a.sync(t.Context())
@@ -119,7 +119,7 @@ func TestRepairedEntries(t *testing.T) {
 		{errors.New("an entry could not be written"), ""},
 		{nil, `pod2_agent_repairs_total [name:"kind" value:"entry"] 3`},
 	} {
-		a, p := comparing(t)
+		a, p := comparing()
 		r := registered(a)
 		p.changes, p.unready = 3, tt.unready
 		if err := a.sync(t.Context()); err != nil {
