@@ -19,9 +19,9 @@ import (
 // State is the only input of one decision about one Pod2: one view, read from caches.
 type State struct {
 	Now time.Time
-	// Pod2 is never nil; it may be terminating. A field without a value counts as its
-	// default. Leave the template as the user wrote it: a default of a later release
-	// would change its hash and replace every pod.
+	// Pod2 is never nil. If it is terminating, no other field is read. A field without a
+	// value counts as its default. Leave the template as the user wrote it: a default of a
+	// later release would change its hash and replace every pod.
 	Pod2 *v1.Pod2
 	// Pods, in name order: every pod of the namespace that this Pod2 controls (by UID),
 	// that has its label samplecrd.k8s.io/pod2, or that has the name of a replica, if

@@ -177,6 +177,14 @@ func TestNothingIsDecidedForAPod2ThatDoesNotExist(t *testing.T) {
 	}
 }
 
+// The garbage collector deletes its pods, perhaps thousands. A look at all after each would be slow.
+func TestThePodsOfADeletedPod2AreNotRead(t *testing.T) {
+	w := newWorld(t, going(newPod2("web", 1)), newPod("web-0 of=Pod2/web"))
+	if state, _, err := w.r.kinds.pod2.observe(web); err != nil || len(state.Pods) > 0 {
+		t.Errorf("pods %v, %v", namesOf(state.Pods), err)
+	}
+}
+
 // A Pod2 stored with an older schema may lack fields that the schema now defaults.
 func TestDefaultsAreFilledIn(t *testing.T) {
 	p := newPod2("web", 1)

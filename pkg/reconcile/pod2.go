@@ -36,13 +36,16 @@ func newPod2Kind(s *shared, names *findings[pod2.Names]) *pod2Kind {
 
 func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err error) {
 	cached := r.pod2s.get(key.Namespace, key.Name)
-	if cached == nil {
+	if cached == nil || cached.DeletionTimestamp != nil {
 		r.refusedResizes.of(key, nil)
 		r.facts.of(key, nil)
 		r.steady.keep(key, rememberedPods{})
 		r.podEvents.forget(key)
 		r.names.forget(key.path())
-		return state, 0, errNothing
+		if cached == nil {
+			return state, 0, errNothing
+		}
+		return pod2.State{Pod2: cached}, 0, nil // the decision needs no pods, and an event of each comes
 	}
 	state = pod2.State{ // without its monotonic reading, Now shows a clock that was set back
 		Now: r.clock.Now().Round(0), Pod2: pod2.Defaulted(cached), Revisions: r.revisions.sorted(byPod2, key.path()), Holders: r.holders(cached),
