@@ -24,9 +24,12 @@ const (
 	// restAtLeast collects changes that arrive together into one sync. The loop also rests
 	// as long as a sync took, so a node with many entries uses at most half a core.
 	restAtLeast = 2 * time.Millisecond
-	// comparingShare times the duration of a full comparison of entries passes before the resync compares them again,
-	// and before a failed comparison is retried: it uses at most one percent of a core.
+	// comparingShare times the duration of a full comparison of entries passes before the resync compares them again:
+	// it uses at most one percent of a core.
 	comparingShare = 100
+	// retryShare is comparingShare after an error: at most a tenth of a core. Ports and entries, and pods that start,
+	// wait for the retry.
+	retryShare = 10
 	// linesLogged limits the lines of a plan in the log.
 	linesLogged = 20
 )
@@ -181,11 +184,11 @@ func (a *agent) checkBridges() error {
 // syncPorts brings the programs and entries up to date. After an error it compares and attaches everything again. Events
 // can wake the loop at once, so it waits before, and the error remains meanwhile.
 func (a *agent) syncPorts() error {
-	begun, pause := time.Now(), comparingShare*a.comparing
-	if a.failed != nil && begun.Sub(a.tried) < max(retryAfter, pause) {
+	begun := time.Now()
+	if a.failed != nil && begun.Sub(a.tried) < max(retryAfter, retryShare*a.comparing) {
 		return a.failed
 	}
-	full := a.failed != nil || begun.Sub(a.compared) >= max(a.options.resync, pause)
+	full := a.failed != nil || begun.Sub(a.compared) >= max(a.options.resync, comparingShare*a.comparing)
 	complete := a.ports.Ready() == nil
 	changes, took, err := a.ports.Sync(full)
 	if a.tried, a.failed = begun, err; took > 0 {
