@@ -29,8 +29,9 @@ import (
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
-// resync is how often the keys of every cached object are synced without an event. Nothing
-// depends on it; it limits the effect of a missed event.
+// resync is how often the keys of every cached object are synced without an event. The
+// first time may come after twice as long. Nothing depends on it; it limits the effect of a
+// missed event.
 const resync = time.Hour
 
 // compareVersionsEvery is how often the controller asks the API server for its

@@ -23,8 +23,8 @@ import (
 // starts without it writes a record about the gap.
 type historyKind struct {
 	*shared
-	// leads is set by the first sync. A standby has caches, but another controller writes. stops
-	// is set by Finish.
+	// leads is set by the first sync. Another controller may have made earlier changes, and recorded
+	// them. stops is set by Finish.
 	leads, stops atomic.Bool
 	mu           sync.Mutex
 	of           map[string]*remembered // by path of the Network
@@ -32,7 +32,7 @@ type historyKind struct {
 
 // remembered is the memory about one Network.
 type remembered struct {
-	// versions of its AddressBlocks since the last sync, by name. A standby has only the last one.
+	// versions of its AddressBlocks since the last sync, by name. Before the first sync, only the last one counts.
 	versions map[string][]*v1.AddressBlock
 	seen     *history.Seen
 }

@@ -64,9 +64,9 @@ func TestTheFirstSyncOfAHistoryKnowsTheFirstVersion(t *testing.T) {
 	same(t, stored[*v1.AddressHistory](w, "blue-0").Spec.Records[0].Pod, "a")
 }
 
-// While another controller leads, that one records the changes. The last version that a standby
-// saw counts when it takes over.
-func TestAStandbyRecordsNothingThatItOnlySaw(t *testing.T) {
+// Before the first sync, another controller may have made and recorded the changes. The last
+// version counts.
+func TestNothingIsRecordedThatHappenedBeforeTheFirstSync(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"))
 	block := stored[*v1.AddressBlock](w, "blue-10.1.0.0")
 	w.keysFor(block.DeepCopy())

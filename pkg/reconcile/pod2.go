@@ -41,8 +41,8 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 		r.facts.of(key, nil)
 		r.steady.keep(key, rememberedPods{})
 		r.podEvents.forget(key)
-		r.names.forget(key.path())
 		if cached == nil {
+			r.names.forget(key.path())
 			return state, 0, errNothing
 		}
 		return pod2.State{Pod2: cached}, 0, nil // the decision needs no pods, and an event of each comes

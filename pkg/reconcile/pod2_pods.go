@@ -74,11 +74,11 @@ func isNoRefusal(err error) bool {
 }
 
 func (r *pod2Kind) createReplica(ctx context.Context, key Key, c pod2.Creation) error {
+	r.podEvents.changed([]Key{key}, c.Name) // the cache may show it and its PVCs before their events
 	if _, err := r.createClaims(ctx, key, c.Claims()); err != nil {
 		return err
 	}
 	_, err := r.writePods.create(ctx, key, c.Pod(), c.Reason)
-	r.podEvents.changed([]Key{key}, c.Name) // the cache may show it before its event
 	return err
 }
 

@@ -80,8 +80,8 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 	return r, nil
 }
 
-// Watches says which keys an event of each informer concerns. The caller must pass on all
-// events, from the first.
+// Watches says which keys an event of each informer concerns. Before the first sync, the
+// caller must pass on all objects of the caches, and then all events.
 func (r *Reconciler) Watches() []Watch {
 	var watches []Watch
 	for _, row := range r.rows {

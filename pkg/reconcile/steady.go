@@ -75,7 +75,6 @@ func (r *pod2Kind) observePods(key Key, state *pod2.State) (again time.Duration)
 		r.steady.keep(key, rememberedPods{state.Steady, state.Pods, state.Claims, true})
 		return 0
 	}
-	happened := maps.Clone(changed)
 	for _, pod := range known.others {
 		switch is := r.pods.get(key.Namespace, pod.Name); {
 		case is == pod:
@@ -94,13 +93,13 @@ func (r *pod2Kind) observePods(key Key, state *pod2.State) (again time.Duration)
 		sortByName(state.Pods)
 	}
 	state.Steady = known.replicas.Without(changed)
-	state.Claims = r.claimsBeside(*state, known.claims, happened)
+	state.Claims = r.claimsBeside(*state, known.claims, changed)
 	r.steady.keep(key, rememberedPods{replicas: state.Steady, others: state.Pods, claims: state.Claims}) // the events are taken, even if the sync fails
 	return 0
 }
 
-// claimsBeside returns the PVCs that belong to no steady replica: those of the other replicas, those with
-// events, and those that were known, as the cache has them now.
+// claimsBeside returns the PVCs that belong to no steady replica: those of the other replicas, also of surge
+// replicas, those with events, and those that were known, as the cache has them now.
 func (r *pod2Kind) claimsBeside(state pod2.State, known []*corev1.PersistentVolumeClaim, changed map[string]bool) []*corev1.PersistentVolumeClaim {
 	if len(state.Pod2.Spec.VolumeClaimTemplates) == 0 {
 		return nil
@@ -109,7 +108,11 @@ func (r *pod2Kind) claimsBeside(state pod2.State, known []*corev1.PersistentVolu
 	for _, claim := range known {
 		names = append(names, claim.Name)
 	}
-	for _, pod := range slices.AppendSeq(state.Steady.Others(), maps.Keys(changed)) {
+	pods := slices.AppendSeq(state.Steady.Others(), maps.Keys(changed))
+	for _, pod := range state.Pods {
+		pods = append(pods, pod.Name)
+	}
+	for _, pod := range pods {
 		names = append(names, pod2.ClaimNames(state.Pod2, pod)...)
 	}
 	slices.Sort(names)

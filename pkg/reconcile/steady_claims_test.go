@@ -33,13 +33,19 @@ func (w *world) besideSteady(s pod2.State, claims []*corev1.PersistentVolumeClai
 	return beside
 }
 
-// claimHappens changes a PVC in the cache, sends its event, and describes the change.
-func (w *world) claimHappens(dice *rand.Rand, pod string) string {
+// claimHappens changes a PVC in the cache, sends its event, and describes the change. It returns the event if it is late:
+// that of a pod that the next sync looks at in any case.
+func (w *world) claimHappens(dice *rand.Rand, known rememberedPods, pod string) (text string, late func()) {
+	send := func(claim *corev1.PersistentVolumeClaim) { w.r.claimChanged(claim) }
+	late = func() {}
+	if slices.Contains(namesOf(known.others), pod) && chance.One(dice, 2) {
+		send = func(claim *corev1.PersistentVolumeClaim) { late = func() { w.r.claimChanged(claim) } }
+	}
 	old := w.r.claims.get(ns, "data-"+pod)
 	if old != nil && chance.One(dice, 3) {
 		w.must(w.r.claims.indexer.Delete(old))
-		w.r.claimChanged(old)
-		return "gone is " + old.Name
+		send(old)
+		return "gone is " + old.Name, late
 	}
 	c := claimOf("data-"+pod, strings.TrimPrefix(pod, "web-"))
 	c.ResourceVersion, c.Spec = w.next(), sized(chance.Pick(dice, "1Gi", "1Gi", "512Mi"))
@@ -48,9 +54,9 @@ func (w *world) claimHappens(dice *rand.Rand, pod string) string {
 	}
 	w.must(w.r.claims.indexer.Update(c))
 	if old == nil || !sameClaim(old, c) {
-		w.r.claimChanged(c)
+		send(c)
 	}
-	return fmt.Sprintf("%s requests %s and has annotations %v", c.Name, c.Spec.Resources.Requests.Storage(), c.Annotations)
+	return fmt.Sprintf("%s requests %s and has annotations %v", c.Name, c.Spec.Resources.Requests.Storage(), c.Annotations), late
 }
 
 // Decisions read each field whose change wakes the Pod2. The others change while a volume is provisioned.

@@ -120,7 +120,7 @@ func (w *world) replicaHappens(dice *rand.Rand, known rememberedPods) (text stri
 	name := chance.Pick(dice, "web-0", "web-1", "web-2", "web-3", "web-7", "web-9", "other")
 	switch dice.IntN(16) {
 	case 12, 13, 14:
-		return w.claimHappens(dice, strings.Replace(chance.Pick(dice, name, "web-9"), "other", "web-9", 1)), late
+		return w.claimHappens(dice, known, strings.Replace(chance.Pick(dice, name, "web-9"), "other", "web-9", 1))
 	case 15:
 		c := claimOf("data-"+strings.Replace(name, "other", "web-9", 1), "0")
 		c.Labels, c.ResourceVersion = nil, w.next()
