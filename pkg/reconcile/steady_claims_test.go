@@ -18,19 +18,19 @@ import (
 	"github.com/pod2/pod2/test/chance"
 )
 
-// besideSteady returns the PVCs that belong to no steady replica.
-func (w *world) besideSteady(s pod2.State, claims []*corev1.PersistentVolumeClaim) []*corev1.PersistentVolumeClaim {
+// withoutSteady returns the PVCs that belong to no steady replica.
+func (w *world) withoutSteady(s pod2.State, claims []*corev1.PersistentVolumeClaim) []*corev1.PersistentVolumeClaim {
 	if s.Steady == nil {
 		return claims
 	}
-	var beside []*corev1.PersistentVolumeClaim
+	var others []*corev1.PersistentVolumeClaim
 	for _, c := range claims {
 		ordinal, _ := pod2.ClaimOrdinal(s.Pod2, c.Name)
 		if !pod2.Ordinals(s.Pod2).Has(ordinal) || slices.Contains(s.Steady.Others(), ordinals.Name("web", ordinal)) {
-			beside = append(beside, c)
+			others = append(others, c)
 		}
 	}
-	return beside
+	return others
 }
 
 // claimHappens changes a PVC in the cache, sends its event, and describes the change. It returns the event if it is late:

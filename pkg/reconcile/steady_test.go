@@ -94,8 +94,8 @@ func TestSteadyReplicasDecideNothing(t *testing.T) {
 				t.Errorf("after\n%s\nthe pods are %v and %d steady ones, of %v", strings.Join(log, "\n"), namesOf(state.Pods), state.Steady.Count(), namesOf(all.Pods))
 				return
 			}
-			if beside := w.besideSteady(state, all.Claims); !slices.Equal(state.Claims, beside) {
-				t.Errorf("after\n%s\nthe PVCs are %v, want %v", strings.Join(log, "\n"), namesOf(state.Claims), namesOf(beside))
+			if others := w.withoutSteady(state, all.Claims); !slices.Equal(state.Claims, others) {
+				t.Errorf("after\n%s\nthe PVCs are %v, want %v", strings.Join(log, "\n"), namesOf(state.Claims), namesOf(others))
 				return
 			}
 			if got.String() != want.String() || !reflect.DeepEqual(got.Status, want.Status) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -99,7 +100,8 @@ func (n New) InformersReachSync(t *testing.T) {
 // AStandbyQueuesNothing checks that the queue of a controller that does not run stays empty, and that Run then syncs all that exist.
 func (n New) AStandbyQueuesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := samplefake.NewSimpleClientset(&samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue"}},
+		uid := types.UID("uid-of-blue")
+		client := samplefake.NewSimpleClientset(&samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue", UID: uid}},
 			&samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "green"}})
 		factory := sampleinformers.NewSharedInformerFactory(client, 0)
 		log := journal.New()
@@ -110,7 +112,7 @@ func (n New) AStandbyQueuesNothing(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		factory.StartWithContext(ctx)
 		synctest.Wait() // a fake watch has no history
-		if err := client.SamplecrdV1().Networks("default").Delete(ctx, "blue", metav1.DeleteOptions{}); err != nil {
+		if err := client.SamplecrdV1().Networks("default").Delete(ctx, "blue", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(uid))}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
