@@ -264,3 +264,22 @@ func (w world) decideWire(whole []byte, gsoSize int) (verdict string, inner []by
 	}
 	return "unknown", nil
 }
+
+// decideDevice returns the verdict of from_vxlan on a frame that a node sent in a tunnel with this VNI: "deliver",
+// or the reason of a drop.
+func (w world) decideDevice(frame []byte, vni int32, sender netip.Addr) string {
+	to, etherType := dataplane.MAC(frame[:6]), binary.BigEndian.Uint16(frame[12:])
+	place := w.places[tables.PlaceKey{VNI: vni, MAC: to}]
+	port := w.ports[place.Interface]
+	switch {
+	case vni != w.vni:
+		return "unknown"
+	case sender != w.other && sender != node6:
+		return "vxlan"
+	case etherType != 0x0800 && etherType != 0x86dd:
+		return "protocol"
+	case place.Interface == 0, port.MAC != to, port.VNI != vni:
+		return "unknown"
+	}
+	return "deliver"
+}
