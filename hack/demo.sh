@@ -197,7 +197,7 @@ up() {
   step "Starting a local cluster: kube-apiserver, etcd, controller-manager, scheduler, and KWOK instead of nodes"
   NODES=${NODES:-4} hack/localcluster.sh up "$dir"
 
-  step "Installing the CRDs of Network, AddressBlock, AddressSlice, VNI, Pod2, CronTab and Sidecar, the user roles, and the policies: any pod may ask for addresses, and no user may forge them"
+  step "Installing the CRDs of Network, AddressBlock, AddressSlice, AddressHistory, VNI, Pod2, CronTab and Sidecar, the user roles, and the policies: any pod may ask for addresses, and no user may forge them"
   show apply -f crd/ -f artifacts/20-user-roles.yaml -f artifacts/30-admission-policy.yaml -f artifacts/31-validation-policies.yaml -f artifacts/32-warnings.yaml -f artifacts/33-sidecars.yaml
   await "the CRDs" k wait --for=condition=Established --timeout=60s -f crd/ # it fails if a CRD has no conditions yet
   await "the admission policy to be in force" in_force

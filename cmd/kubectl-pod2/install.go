@@ -151,7 +151,7 @@ func findingsOf(o observed) []finding {
 		findings = append(findings, f)
 	}
 	served("Definitions", pod2Group+"/networks", "helm install pod2-crds charts/pod2-crds --namespace=pod2-system --create-namespace", always)
-	served("Validating policies", admissionGroup+"/validatingadmissionpolicies", "upgrade to Kubernetes 1.31 or newer", always)
+	served("Validating policies", admissionGroup+"/validatingadmissionpolicies", "upgrade to Kubernetes 1.33 or newer", always)
 	served("Mutating policies", admissionGroup+"/mutatingadmissionpolicies", "upgrade to Kubernetes 1.36, or write the scheduling gate into pod templates", optional)
 	findings = append(findings, controller(o))
 	served("Multus", multusGroup+"/network-attachment-definitions", "install Multus, which moves packets", dataPlane)
@@ -168,8 +168,8 @@ func kubernetesVersion(o observed) finding {
 	switch {
 	case err != nil:
 		f.state, f.remedy = stateUnknown, err.Error()
-	case v.LessThan(version.MajorMinor(1, 31)):
-		f.state, f.remedy = stateMissing, "upgrade to Kubernetes 1.31 or newer"
+	case v.LessThan(version.MajorMinor(1, 33)):
+		f.state, f.remedy = stateMissing, "upgrade to Kubernetes 1.33 or newer"
 	}
 	return f
 }

@@ -50,7 +50,7 @@ func TestInstallCheck(t *testing.T) {
 		w.serving("v1.30.2", validating)
 		requireText(t, w.run("install", "--check"), `
 CHECK                 STATE                FOUND                                                         REMEDY
-Kubernetes version    Missing              v1.30.2                                                       upgrade to Kubernetes 1.31 or newer
+Kubernetes version    Missing              v1.30.2                                                       upgrade to Kubernetes 1.33 or newer
 Definitions           Missing              samplecrd.k8s.io/v1/networks                                  helm install pod2-crds charts/pod2-crds --namespace=pod2-system --create-namespace
 Validating policies   OK                   admissionregistration.k8s.io/v1/validatingadmissionpolicies   -
 Mutating policies     Missing (optional)   admissionregistration.k8s.io/v1/mutatingadmissionpolicies     upgrade to Kubernetes 1.36, or write the scheduling gate into pod templates
@@ -140,8 +140,8 @@ func TestFindings(t *testing.T) {
 		check  string
 		want   state
 	}{
-		"old":                {func(o *observed) { o.version = "v1.30.0" }, "Kubernetes version", stateMissing},
-		"oldest allowed":     {func(o *observed) { o.version = "v1.31.0-gke.1" }, "Kubernetes version", stateOK},
+		"old":                {func(o *observed) { o.version = "v1.32.9" }, "Kubernetes version", stateMissing},
+		"oldest allowed":     {func(o *observed) { o.version = "v1.33.0-gke.1" }, "Kubernetes version", stateOK},
 		"not a version":      {func(o *observed) { o.version = "main" }, "Kubernetes version", stateUnknown},
 		"no definitions":     {func(o *observed) { o.served = nil }, "Definitions", stateMissing},
 		"discovery fails":    {func(o *observed) { o.served, o.servedErr = nil, errors.New("x") }, "Multus", stateUnknown},
