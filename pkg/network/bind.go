@@ -158,8 +158,11 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 		return placement{}, &refusal{ReasonNetworkNotReady,
 			fmt.Sprintf("Network %q cannot serve: %s", v.name, v.overlapText())}
 	}
-	if own, ok := v.own(w, r.Address); ok {
-		return placement{addr: own}, nil
+	if own := v.own(w, r.Address); own != nil {
+		if v.unowned(v.ledger.page(own.addr)) {
+			return placement{}, &refusal{} // the next sync serves the pod: this one adds the owner reference
+		}
+		return placement{addr: own.addr}, nil
 	}
 	if p := v.ledger.page(r.Address); v.held != nil && (p == nil || !p.open) {
 		return placement{}, v.held
@@ -176,11 +179,14 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 	if why := v.leavesNone(); why != "" {
 		return placement{}, &refusal{ReasonNetworkNotReady, fmt.Sprintf("Network %q cannot serve: %s", v.name, why)}
 	}
+	if slices.ContainsFunc(v.ledger.pages, (*page).retires) {
+		return placement{}, &refusal{} // its addresses are free once it is deleted
+	}
 	v.short = true
 	return placement{}, &refusal{reason: ReasonNetworkExhausted}
 }
 
-// own returns the address that is kept for a pod with this name and owner. That is the
+// own returns the entry that is kept for a pod with this name and owner, or nil. That is the
 // wanted address if the pod asks for one, else the one that it had last. The replica keeps a
 // Reserved address even if it was excluded or moved to onRequest later, because it is in
 // use. It does not keep a Resting one. Nor does it keep an address that no pod of the
@@ -189,16 +195,15 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 // A replica also gets the Resting address of a pod with its name, unless an existing Pod2 or
 // StatefulSet keeps that address. Its owner may have adopted that pod, and the pod may have
 // ended before the entry was updated.
-func (v *view) own(w waiting, wanted netip.Addr) (netip.Addr, bool) {
+func (v *view) own(w waiting, wanted netip.Addr) (last *entry) {
 	owner := attachment.Owner(w.pod)
 	heir := v.keeps(owner) && v.owners[owner].hasOrdinal(owner, w.ref.Name)
-	var last *entry
 	for _, addr := range v.ledger.ofPod[w.ref.Name] {
 		e := v.ledger.find(addr)
 		switch {
 		case e == nil || e.Pod != w.ref.Name:
 		case e.Owner != owner && (!heir || e.State != v1.AddressResting || v.keeps(e.Owner)):
-		case !v.ledger.writable(addr) || v.ledger.promised[addr]:
+		case !v.ledger.writable(addr) && !v.unowned(v.ledger.page(addr)) || v.ledger.promised[addr]:
 		case wanted.IsValid() && addr != wanted:
 		case v.pool.NoPod(addr) != "":
 		case e.State == v1.AddressResting && v.pool.Refusal(addr) != "":
@@ -207,10 +212,7 @@ func (v *view) own(w waiting, wanted netip.Addr) (netip.Addr, bool) {
 			last = e
 		}
 	}
-	if last == nil {
-		return netip.Addr{}, false
-	}
-	return last.addr, true
+	return last
 }
 
 // later says whether the pod had this address later than the other. An address that the pod
@@ -229,7 +231,7 @@ func (v *view) placeWanted(w waiting, addr netip.Addr) (placement, *refusal) {
 	}
 	holder := ""
 	if e := v.ledger.find(addr); e != nil && !v.mayReclaim(e) && !v.passes(e, w) {
-		v.awaited[addr] = v.passesLater(e, w)
+		v.awaited[addr] = v.awaited[addr] || v.passesLater(e, w)
 		holder = fmt.Sprintf("is %s", stateText(e))
 	} else if v.ledger.promised[addr] || !v.ledger.writable(addr) {
 		holder = "is not free yet"

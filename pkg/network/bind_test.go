@@ -195,6 +195,15 @@ func TestGateway(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+	for _, copied := range []string{"172.16.0.1", "10.0.0.0", "10.0.255.255", "fd00::1", ""} {
+		t.Run("the annotation of another Network does not count: "+copied, func(t *testing.T) {
+			s := parse(t, "network blue 10.0.0.0/16")
+			s.Network.Annotations = map[string]string{v1.GatewayAnnotation: copied}
+			if got := Diff(s).Status.Gateway; got != "10.0.0.1" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
 	t.Run("an annotation that users can write does not move it", func(t *testing.T) {
 		s := parse(t, "network blue 10.0.0.0/16 was=10.0.0.1")
 		s.Network.Annotations = map[string]string{v1.GatewayAnnotation: "10.0.1.1"}

@@ -172,6 +172,12 @@ func (v *view) retire(p *page) (Verb, *v1.AddressBlock, string) {
 	return "", nil, ""
 }
 
+// retires says whether an AddressBlock is empty and sealed, and only we keep it.
+func (p *page) retires() bool {
+	return p.block != nil && p.block.Spec.Sealed &&
+		!slices.ContainsFunc(p.block.Finalizers, func(f string) bool { return f != v1.InUseFinalizer })
+}
+
 func (v *view) newBlock(namespace string, p *page) *v1.AddressBlock {
 	return &v1.AddressBlock{
 		ObjectMeta: metav1.ObjectMeta{

@@ -27,6 +27,15 @@ func TestReplicasSwapAddresses(t *testing.T) {
 			web-0 (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod web-1; wait until it is free, or ask for another one, or for none to get any
 			web-1 (u3) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is reserved for pod web-0; wait until it is free, or ask for another one, or for none to get any
 			again in 40s`},
+		{"nor does a pod of another owner change when it has rested", given + `
+			10.0.0.3 Reserved web-1 Pod2/web 20s
+			pod web-0/u4 gated asks=blue=10.0.0.3 of=Pod2/web age=15s
+			pod x/u9 gated asks=blue=10.0.0.3 age=5s` + waits, `
+			update block blue-10.0.0.0: reserve 10.0.0.2 for web-0; if terminated: web-0 (u1)
+			web-1 (u3) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is reserved for pod web-0; wait until it is free, or ask for another one, or for none to get any
+			web-0 (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod web-1; wait until it is free, or ask for another one, or for none to get any
+			x (u9) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod web-1; wait until it is free, or ask for another one, or for none to get any
+			again in 40s`},
 		{"not while the other replica may ask for it again", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 2 blue

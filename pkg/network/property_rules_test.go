@@ -232,13 +232,20 @@ func blocksAreRespected(s State, p Plan) (problems []string) {
 }
 
 // An AddressBlock is given to another Network only if that Network never bound. All of its
-// entries are then kept for the pods that had them.
+// entries are then kept for the pods that had them, except for addresses that a pod had left.
 func inheritedRightly(s State, b *v1.AddressBlock, w BlockWrite) (problems []string) {
 	if b.Spec.Sealed || len(b.OwnerReferences) > 0 || s.Network == nil || terminating(s.Network) ||
 		s.Network.Annotations[v1.NetworkUIDAnnotation] == string(s.Network.UID) || !w.Restored || !w.Inherits {
 		problems = append(problems, fmt.Sprintf("block %s is inherited, but must not be", b.Name))
 	}
 	for _, e := range w.Block.Spec.Entries {
+		if e.State == v1.AddressResting && slices.ContainsFunc(s.Blocks, func(other *v1.AddressBlock) bool {
+			return slices.ContainsFunc(other.Spec.Entries, func(later v1.AddressEntry) bool {
+				return later.State != v1.AddressResting && later.Pod == e.Pod && later.Owner == e.Owner
+			})
+		}) && slices.Contains(b.Spec.Entries, e) {
+			continue
+		}
 		if e.State != v1.AddressReserved || e.PodUID != "" || e.Since.After(s.Now) || !slices.ContainsFunc(b.Spec.Entries, func(was v1.AddressEntry) bool {
 			return was.Address == e.Address && was.Pod == e.Pod && was.Owner == e.Owner
 		}) {

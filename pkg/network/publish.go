@@ -175,7 +175,7 @@ func (s PodState) publish(requests []attachment.Request) PodPlan {
 	}
 	multus, err := attachment.AppendMultus(attachment.Unpublished(s.Pod), s.Pod.Namespace, attachment.Elements(requests, addresses))
 	if err != nil {
-		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit the annotation: the pod is still gated", err))
+		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit the annotation: the pod is still gated. To join other Networks, recreate the pod: its addresses are bound", err))
 	}
 	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus, clearsManagedFields(s.Pod), confirm}}
 }

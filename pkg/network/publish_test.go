@@ -47,7 +47,7 @@ func TestPublish(t *testing.T) {
 			network blue 192.168.0.0/16
 			192.168.0.2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue multus=a//b`,
-			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation k8s.v1.cni.cncf.io/networks: read the networks that the pod already requests from Multus: element 1 ("a//b") has an unexpected '/': write "name", "namespace/name" or "namespace/name@interface"; edit the annotation: the pod is still gated`, ``},
+			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation k8s.v1.cni.cncf.io/networks: read the networks that the pod already requests from Multus: element 1 ("a//b") has an unexpected '/': write "name", "namespace/name" or "namespace/name@interface"; edit the annotation: the pod is still gated. To join other Networks, recreate the pod: its addresses are bound`, ``},
 		{"an IPv6 address keeps its gateway after growth", `
 			network blue fd00::/60 was=fd00:0:0:5::1
 			fd00:0:0:5::2 Bound web-0/u1

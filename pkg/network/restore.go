@@ -81,17 +81,29 @@ func (v *view) mayInherit(p *page) bool {
 }
 
 // inherit gives an AddressBlock to the Network, in one write with its owner reference and
-// finalizer. All of its entries become Reserved; this write binds nothing.
+// finalizer. Its entries become Reserved, except for addresses that a pod had left for another
+// one. This write binds nothing.
 func (v *view) inherit(p *page) {
 	p.own()
 	for i := range p.entries {
-		if p.entries[i].State == v1.AddressBound {
+		switch e := &p.entries[i]; {
+		case e.State == v1.AddressBound:
 			p.over(i, v1.AddressReserved, v.now)
-		} else {
+		case e.State == v1.AddressReserved || !v.left(e):
 			p.turn(i, v1.AddressReserved, v.now)
 		}
 	}
 	p.ours, p.inherits = true, true
+}
+
+// left says whether the pod of a Resting entry had another address later.
+func (v *view) left(e *entry) bool {
+	return slices.ContainsFunc(v.ledger.pages, func(p *page) bool {
+		return slices.ContainsFunc(p.Of(e.Pod), func(i uint16) bool {
+			other := p.observed[i]
+			return other.State != v1.AddressResting && other.Owner == e.Owner
+		})
+	})
 }
 
 // inherited makes the changes of an inheriting write, except for the entries.
@@ -118,7 +130,8 @@ func (v *view) unowned(p *page) bool {
 }
 
 // grace is how much longer an entry of an inherited AddressBlock is kept, whether or not
-// its owner exists; zero: it is not kept.
+// its owner exists; zero: it is not kept. It has the time of the inheritance while nothing else
+// changed it.
 func (v *view) grace(p *page, e *entry) time.Duration {
 	if e.State != v1.AddressReserved || p.inheritedAt.IsZero() || !e.Since.Time.Equal(p.inheritedAt) {
 		return 0

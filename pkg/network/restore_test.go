@@ -27,6 +27,13 @@ func TestRestore(t *testing.T) {
 			network blue 10.0.0.0/24 new` + block + `
 			pod b/u8 gated asks=blue`, `
 			update block blue-10.0.0.0: ` + inherit},
+		{"an address that a pod had left for another one is not kept", `
+			network blue 10.0.0.0/24 new
+			block 10.0.0.0/24 uid=n-earlier orphaned
+			10.0.0.2 Resting web-0 Pod2/web 50h
+			10.0.0.9 Reserved web-0 Pod2/web 50h`, `
+			update block blue-10.0.0.0: inherit from Network n-earlier; reserve 10.0.0.9 for web-0; add owner reference
+			again in 1s`},
 		{"the finalizer of the Network comes first", `
 			network blue 10.0.0.0/24 new nofinalizer` + block, `
 			add finalizer
@@ -78,6 +85,13 @@ func TestRestore(t *testing.T) {
 			pod b/u2 gated asks=blue=10.0.0.3`, `
 			update block blue-10.0.0.0: add owner reference
 			b (u2) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is not free yet; wait until it is free, or ask for another one, or for none to get any`},
+		{"until then the pod that has an address in it waits", `
+			network blue 10.0.0.0/16
+			owner Pod2/web 1 blue
+			block 10.0.0.0/24 orphaned
+			10.0.0.5 Reserved web-0 Pod2/web 100s
+			pod web-0/u1 gated asks=blue of=Pod2/web`, `
+			update block blue-10.0.0.0: add owner reference`},
 	})
 }
 
@@ -167,6 +181,11 @@ func TestGraceOfInheritedEntries(t *testing.T) {
 			10.0.0.3 Reserved web-0 Pod2/web 58m`, `
 			update block blue-10.0.0.0: rest 10.0.0.3 of web-0
 			again in 1m0s`},
+		{"they are kept if the clock was a little ahead", `
+			network blue 10.0.0.0/24
+			block 10.0.0.0/24 inherited=-3s
+			10.0.0.3 Reserved web-0 Pod2/web -3s`,
+			`again in 1h0m0s`},
 		{"a clock that was far ahead keeps no address", `
 			network blue 10.0.0.0/24
 			block 10.0.0.0/24 inherited=-24h

@@ -32,7 +32,8 @@ func Over(ref PodRef, found *corev1.Pod) bool {
 //	Reserved  a user asks to release it                -> Resting for the rest of the delay, or free
 //	Reserved  the pod is bound to another address      -> Resting (see settleMoved)
 //	Resting   reuseDelaySeconds have passed            -> free
-//	either    since is in the future                   -> since now: a leader's clock was wrong
+//	either    since is in the future                   -> since now: a leader's clock was wrong. Not if inherited,
+//	                                                      by up to an hour
 //
 // "Network ends" means that the Network is terminating or gone. For a Network that was
 // restored from a backup, see inherit.
@@ -71,7 +72,7 @@ func (v *view) settle() {
 				p.turn(i, v.restOf(e), e.Since)
 			case e.State == v1.AddressResting && v.rested(e):
 				p.turn(i, "", v.now)
-			case v.ahead(e):
+			case v.ahead(e) && v.grace(p, e) == 0: // grace needs the time of the inheritance
 				p.turn(i, e.State, v.now)
 			}
 		}

@@ -27,6 +27,8 @@ type tally struct {
 	left int64
 	// away are reserved for other replicas that do not run now.
 	away int64
+	// former are in AddressBlocks of an earlier Network with this name. They have no entry that counts.
+	former int64
 }
 
 // tally counts once. Call it when the working copy has its final state.
@@ -34,12 +36,23 @@ func (v *view) tally() *tally {
 	if v.counted == nil {
 		v.counted = &tally{}
 		for _, p := range v.ledger.pages {
-			if p.ours {
+			switch {
+			case p.ours:
 				v.counted.add(v, p)
+			case v.network != nil && v.poolErr == nil && !v.mayInherit(p):
+				v.counted.former += v.inPool(p)
 			}
 		}
 	}
 	return v.counted
+}
+
+// inPool counts the addresses of a page that any pod could get without it.
+func (v *view) inPool(p *page) (n int64) {
+	for addr, ok := v.pool.Next(p.prefix.Addr()); ok && p.prefix.Contains(addr); addr, ok = v.pool.Next(addr.Next()) {
+		n++
+	}
+	return n
 }
 
 func (c *tally) add(v *view, p *page) {
@@ -119,10 +132,12 @@ func (v *view) shortage(cidr string) string {
 	tell(c.leaves, "reserved for a scaled-down replica and can be reassigned from "+at(c.leavesFrom)+" on",
 		"reserved for scaled-down replicas; the first can be reassigned from "+at(c.leavesFrom)+" on")
 	tell(c.away, "reserved for a replica that does not run now", "reserved for replicas that do not run now")
+	former := "in an AddressBlock of an earlier Network with this name until its pods terminate"
+	tell(c.former, former, former)
 	tell(v.pool.Capacity()-v.pool.ForAny(), "only for a pod that asks for it (spec.onRequest)", "only for pods that ask for them (spec.onRequest)")
 
 	var remedies []string
-	if c.rests+c.leaves > 0 {
+	if c.rests+c.leaves+c.former > 0 {
 		remedies = append(remedies, "wait")
 	}
 	if grows(v.cidr) {

@@ -34,6 +34,18 @@ func TestShortage(t *testing.T) {
 			pod late/u4 gated asks=blue`, `
 			late (u4) waits: NetworkExhausted: Network "blue" has no free address. 2 addresses are resting, the first until 2026-01-02T15:04:35Z. 2 addresses are reserved for scaled-down replicas; the first can be reassigned from 2026-01-02T15:04:15Z on. 2 addresses are reserved for replicas that do not run now. 4 addresses are only for pods that ask for them (spec.onRequest). Wait, grow its spec.cidr, or delete pods that hold one
 			again in 10s`},
+		{"addresses of an earlier Network", `
+			network blue 10.0.0.0/28
+			block 10.0.0.0/24 uid=n-earlier
+			10.0.0.2 Bound a/u1
+			pod a/u1 has=blue:10.0.0.2/28
+			pod late/u2 gated asks=blue`,
+			`late (u2) waits: NetworkExhausted: Network "blue" has no free address. 13 addresses are in an AddressBlock of an earlier Network with this name until its pods terminate. Wait, or grow its spec.cidr`},
+		{"none, but an empty AddressBlock is about to be deleted", `
+			network blue 10.0.0.0/28
+			block 10.0.0.0/24 sealed nofinalizer
+			pod late/u2 gated asks=blue`,
+			`delete block blue-10.0.0.0: empty and sealed`},
 		{"a /31 cannot grow", `
 			network blue 10.0.0.0/31
 			10.0.0.1 Bound x/u1

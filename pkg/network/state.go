@@ -106,7 +106,8 @@ func ReplicasOf(set *appsv1.StatefulSet) Replicas {
 
 // Gateway returns the gateway in force: the declared one, or the one chosen when the
 // Network was new. So growth does not move it. It returns false if there is none. The
-// status wins over the annotation, because users of the Network can write the annotation.
+// status wins over the annotation, because users of the Network can write the annotation. They
+// may have copied it from another Network, so only a host of this one counts.
 func Gateway(n *v1.Network) (netip.Addr, bool) {
 	if n.Spec.Gateway != "" {
 		cidr, _ := ipam.CheckCIDR(n.Spec.CIDR)
@@ -117,13 +118,12 @@ func Gateway(n *v1.Network) (netip.Addr, bool) {
 		gateway, err := netip.ParseAddr(n.Status.Gateway)
 		return gateway, err == nil
 	}
-	if chosen, ok := n.Annotations[v1.GatewayAnnotation]; ok {
-		gateway, err := netip.ParseAddr(chosen)
-		return gateway, err == nil
-	}
 	cidr, err := ipam.CheckCIDR(n.Spec.CIDR)
 	if err != nil {
 		return netip.Addr{}, false
+	}
+	if chosen, err := netip.ParseAddr(n.Annotations[v1.GatewayAnnotation]); err == nil && ipam.NoHost(cidr, chosen) == "" {
+		return chosen, true
 	}
 	return ipam.DefaultGateway(cidr)
 }

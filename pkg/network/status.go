@@ -104,7 +104,7 @@ func (v *view) count(status *v1.NetworkStatus) {
 		return
 	}
 	status.Capacity = min(v.pool.Capacity(), manyAddresses)
-	status.Available = min(max(v.pool.ForAny()-(c.taken-c.left), 0), manyAddresses)
+	status.Available = min(max(v.pool.ForAny()-(c.taken-c.left)-c.former, 0), manyAddresses)
 	if terminating(v.network) || v.refuses {
 		status.Available = 0
 	}

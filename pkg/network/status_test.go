@@ -49,12 +49,12 @@ func TestStatus(t *testing.T) {
 			`status capacity 12 bound 0 reserved 2 resting 0 available 11 gateway "10.0.0.1"` + serving},
 		{"the counts of a /64 are limited", `network blue fd00::/64`,
 			`status capacity 2147483647 bound 0 reserved 0 resting 0 available 2147483647 gateway "fd00::1"` + serving},
-		{"an earlier Network's entries are not counted", `
+		{"an earlier Network's entries are not counted, and its addresses are not available", `
 			network blue 10.0.0.0/28
 			block 10.0.0.0/24 uid=n-earlier
 			10.0.0.2 Bound a/u1
 			pod a/u1 has=blue:10.0.0.2/28`,
-			`status capacity 13 bound 0 reserved 0 resting 0 available 13 gateway "10.0.0.1"` + serving},
+			`status capacity 13 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1"` + serving},
 		{"a spec that cannot be served, with one event", `
 			network blue 10.0.0.0/28 exclude=10.0.0.9-10.0.0.3
 			10.0.0.2 Bound a/u1

@@ -90,7 +90,7 @@ const (
 	// GatewayAnnotation, on a Network, is the gateway chosen for it when it was new, "" for
 	// none. It is written with the finalizer, before any pod learns of the gateway. It
 	// outlives a status that a restore from a backup lost. While the Network has a status, the
-	// annotation has no effect.
+	// annotation has no effect. Nor has an address that no host of the Network can have.
 	GatewayAnnotation = "samplecrd.k8s.io/gateway"
 
 	// NetworkUIDAnnotation, on a Network, is the UID that the Network had when it began to
@@ -123,7 +123,7 @@ const (
 	BackoffAnnotation = "samplecrd.k8s.io/backoff"
 )
 
-// Conditions of Networks, Pod2s, pods and Nodes.
+// Conditions of Networks, Pod2s, Sidecars, pods and Nodes.
 const (
 	// ConditionReady, on Networks, Pod2s and Sidecars.
 	ConditionReady = "Ready"
@@ -143,6 +143,9 @@ const (
 	// ConditionDNSPublished, on Pod2s that are on Networks. It says whether the replicas have
 	// their DNS names there, and is Unknown while no replica has an address.
 	ConditionDNSPublished = "DNSPublished"
+	// ConditionUpdated, on Sidecars whose new images the API server refuses for a running pod.
+	// It is False with the answer, and removed once an update succeeds or none is needed.
+	ConditionUpdated = "Updated"
 	// ConditionAddressesBound, on pods that had to wait for their addresses. It is False with
 	// the reason, and then True once they are bound.
 	ConditionAddressesBound = "samplecrd.k8s.io/AddressesBound"
