@@ -28,7 +28,7 @@ var (
 		[]string{"reason", "network_namespace", "network"}, nil, k8smetrics.ALPHA, "")
 	spoofedPackets = k8smetrics.NewDesc("pod2_agent_pod_spoofed_packets_total",
 		"Packets that were dropped because a pod of this node sent them with another's address on a Network. They have the reasons mac, ip, arp, nd, protocol and extension in pod2_agent_dropped_packets_total.",
-		[]string{"pod_namespace", "pod", "network"}, nil, k8smetrics.ALPHA, "")
+		[]string{"pod_namespace", "pod_name", "network"}, nil, k8smetrics.ALPHA, "")
 )
 
 // spoofing are the reasons that count against a pod.

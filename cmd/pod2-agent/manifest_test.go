@@ -144,13 +144,20 @@ func mounts(pod corev1.PodSpec) string {
 	return b.String()
 }
 
-// The init container installs the plugin from the agent's image, in the mounted directory. It has
-// no capabilities.
+// The init containers install and remove the plugin from the agent's image, in the mounted
+// directory. That may belong to another user, or have a label of SELinux.
 func TestInstallsPlugin(t *testing.T) {
-	pod := manifest[appsv1.DaemonSet](t, "DaemonSet")[0].Spec.Template.Spec
-	c := pod.InitContainers[0]
-	if got, want := fmt.Sprint(c.Image == pod.Containers[0].Image, c.Command, c.SecurityContext.Capabilities), "true [/pod2-cni install --to /host/opt/cni/bin] &Capabilities{Add:[],Drop:[ALL],}"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+	agent := manifest[appsv1.DaemonSet](t, "DaemonSet")[0].Spec.Template.Spec
+	cleanUp := manifestOf[appsv1.DaemonSet](t, "cleanup/daemonset.yaml", "DaemonSet")[0].Spec.Template.Spec
+	for command, c := range map[string]corev1.Container{
+		"[/pod2-cni install --to /host/opt/cni/bin]":     agent.InitContainers[0],
+		"[/pod2-cni uninstall --from /host/opt/cni/bin]": cleanUp.InitContainers[0],
+	} {
+		s := c.SecurityContext
+		if got, want := fmt.Sprint(c.Image == agent.Containers[0].Image, c.Command, *s.RunAsUser, *s.AllowPrivilegeEscalation, s.Capabilities, s.SELinuxOptions),
+			"true "+command+" 0 false &Capabilities{Add:[DAC_OVERRIDE],Drop:[ALL],} &SELinuxOptions{User:,Role:,Type:spc_t,Level:s0,}"; got != want {
+			t.Errorf("%s: got %s, want %s", c.Name, got, want)
+		}
 	}
 }
 

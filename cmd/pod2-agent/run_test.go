@@ -192,7 +192,7 @@ func TestDrops(t *testing.T) {
 pod2_agent_dropped_packets_total [name:"network" value:"blue" name:"network_namespace" value:"default" name:"reason" value:"ip"] 1
 pod2_agent_dropped_packets_total [name:"network" value:"blue" name:"network_namespace" value:"default" name:"reason" value:"mac"] 3
 pod2_agent_dropped_packets_total [name:"network" value:"blue" name:"network_namespace" value:"default" name:"reason" value:"unknown"] 7
-pod2_agent_pod_spoofed_packets_total [name:"network" value:"blue" name:"pod" value:"a" name:"pod_namespace" value:"default"] 4`
+pod2_agent_pod_spoofed_packets_total [name:"network" value:"blue" name:"pod_name" value:"a" name:"pod_namespace" value:"default"] 4`
 	if got := strings.ReplaceAll(metricsText(t, r, names...), "  ", " "); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

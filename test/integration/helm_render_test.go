@@ -239,7 +239,9 @@ func TestChartRefusesValues(t *testing.T) {
 		"agent.mtu=big":                         "agent/mtu",
 		"controller.args={leader-elect}":        "controller/args/0",
 		"agent.enabled=true,agent.cleanup=true": "agent.enabled and agent.cleanup exclude each other",
-		"metrics.serviceMonitor.interval=often": "metrics/serviceMonitor/interval",
+		// Without --namespace, the release is in the namespace default.
+		"agent.enabled=true,agent.namespace=default": "agent.namespace must not be the namespace of the release",
+		"metrics.serviceMonitor.interval=often":      "metrics/serviceMonitor/interval",
 	} {
 		if out, err := helm(t, os.DevNull, "template", "pod2", "pod2", "--set="+set); err == nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %v, want %q in\n%s", set, err, want, out)
