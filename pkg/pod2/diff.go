@@ -70,13 +70,12 @@ func (v *view) scaleDown(spare *budget) []PodDeletion {
 // blocks the one that repairs it. The images of Sidecars use the same budget. A stale pod
 // gets them afterwards, or with its replacement.
 func (v *view) update(spare *budget) (u updates) {
+	for _, r := range slices.Backward(v.surge) {
+		u.addSidecars(v, r, spare)
+	}
 	for _, found := range slices.Backward(v.found) {
 		r := found.replica
-		if r.live() && !r.stale {
-			if update, ok := v.sidecars[r.pod.UID]; ok && spare.allowsUpdate(r, update.Costs(r.pod)) {
-				u.inPlace = append(u.inPlace, update.On(r.pod))
-			}
-		}
+		u.addSidecars(v, r, spare)
 		if !r.stale || r.step.kind == stepAwait || !spare.enough(*r.step) || !spare.allowsUpdate(r, r.step.costs) {
 			continue
 		}
@@ -96,6 +95,17 @@ type updates struct {
 	resizes   []Resize
 	inPlace   []InPlaceUpdate
 	deletions []PodDeletion
+}
+
+// addSidecars gives a pod the images of its Sidecars. They count it as one of the pods that
+// they may change at once, so those of other workloads wait for it.
+func (u *updates) addSidecars(v *view, r replica, spare *budget) {
+	if !r.live() || r.stale {
+		return
+	}
+	if update, ok := v.sidecars[r.pod.UID]; ok && spare.allowsUpdate(r, update.Costs(r.pod)) {
+		u.inPlace = append(u.inPlace, update.On(r.pod))
+	}
 }
 
 // replace deletes terminated pods whose delay has passed. Their replacements are created

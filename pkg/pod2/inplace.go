@@ -1,6 +1,7 @@
 package pod2
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,7 +27,10 @@ type change struct {
 //	images with another default of             a new pod
 //	imagePullPolicy, if that is not set
 //	cpu and memory of containers               in place, through the subresource resize
+//	cpu or memory that a variable reads, of    a new pod
+//	a container that does not restart for it
 //	labels                                     in place, unless a variable reads one of them
+//	the label v1.SidecarsLabel                 a new pod: it counts only at creation
 //	annotations, init containers, Networks     a new pod, as for everything else
 //	resources that change the QoS class,       a new pod: the API server or the
 //	resources added or removed, smaller        kubelet would refuse it
@@ -36,6 +40,7 @@ func inPlace(from, to Content) (c change, why string) {
 	if len(was.Spec.Containers) != len(is.Spec.Containers) {
 		return c, "template.spec.containers"
 	}
+	before := map[string]corev1.ResourceRequirements{} // of the containers of c.resources
 	c = change{map[string]string{}, map[string]corev1.ResourceRequirements{}, map[string]*string{}}
 	for i := range was.Spec.Containers {
 		a, b := &was.Spec.Containers[i], &is.Spec.Containers[i]
@@ -50,12 +55,15 @@ func inPlace(from, to Content) (c change, why string) {
 			if why := resizable(a, b); why != "" {
 				return c, why
 			}
-			c.resources[b.Name] = b.Resources
+			before[b.Name], c.resources[b.Name] = a.Resources, b.Resources
 		}
 		a.Image, a.Resources = b.Image, b.Resources
 	}
 	if a, b := qosClass(from.Template.Spec), qosClass(to.Template.Spec); a != b {
 		return c, fmt.Sprintf("the QoS class (from %s to %s)", a, b)
+	}
+	if field := readResource(is.Spec, before, c.resources); field != "" {
+		return c, field + " (an environment variable reads it)"
 	}
 	for key, value := range is.Labels {
 		if old, ok := was.Labels[key]; !ok || old != value {
@@ -66,6 +74,9 @@ func inPlace(from, to Content) (c change, why string) {
 		if _, ok := is.Labels[key]; !ok {
 			c.labels[key] = nil
 		}
+	}
+	if _, ok := c.labels[v1.SidecarsLabel]; ok {
+		return c, fmt.Sprintf("label %s (it counts only when a pod is created)", v1.SidecarsLabel)
 	}
 	if key := readLabel(is.Spec, c.labels); key != "" {
 		return c, fmt.Sprintf("label %s (an environment variable reads it)", key)
@@ -89,6 +100,31 @@ func readLabel(spec corev1.PodSpec, changed map[string]*string) string {
 			key = strings.TrimSuffix(key, "']")
 			if _, isChanged := changed[key]; ok && isChanged {
 				return key
+			}
+		}
+	}
+	return ""
+}
+
+// readResource returns a changed resource whose value an environment variable has. A
+// container that restarts for the change is given the new value in its own variables. If a
+// limit is missing, before and after, the value is the node's and does not change.
+func readResource(spec corev1.PodSpec, before, after map[string]corev1.ResourceRequirements) string {
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, e := range c.Env {
+			if e.ValueFrom == nil || e.ValueFrom.ResourceFieldRef == nil {
+				continue
+			}
+			ref := e.ValueFrom.ResourceFieldRef
+			of := cmp.Or(ref.ContainerName, c.Name)
+			list, name, _ := strings.Cut(ref.Resource, ".") // limits.cpu
+			read := corev1.ResourceName(name)
+			was, is := before[of].Requests[read], after[of].Requests[read]
+			if list == "limits" {
+				was, is = before[of].Limits[read], after[of].Limits[read]
+			}
+			if was.Cmp(is) != 0 && (of != c.Name || !restarts(&c, read)) {
+				return fmt.Sprintf("container %s: resources.%s", of, ref.Resource)
 			}
 		}
 	}
@@ -138,7 +174,7 @@ func (v *view) inPlaceUpdate(r replica) InPlaceUpdate {
 		if own, ok := v.pod2.Labels[key]; ok && value == nil {
 			value = &own // the Pod2's own label applies again
 		}
-		if !strings.HasPrefix(key, v1.GroupName+"/") {
+		if !slices.Contains(ownLabels, key) {
 			labels[key] = value
 		}
 	}

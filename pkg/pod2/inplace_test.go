@@ -50,6 +50,8 @@ func TestWhatCanBeChangedInPlace(t *testing.T) {
 		{"a Network", func(c *Content) { c.Networks = []Network{{Name: "blue"}} }, "no: networks"},
 		{"serviceName", func(c *Content) { c.ServiceName = "db" }, "no: serviceName"},
 		{"a label that a variable reads", func(c *Content) { c.Template.Labels = map[string]string{"tier": "a"} }, "no: label tier (an environment variable reads it)"},
+		{"the label that leaves out Sidecars", func(c *Content) { c.Template.Labels = map[string]string{v1.SidecarsLabel: "disabled"} }, `
+			no: label samplecrd.k8s.io/sidecars (it counts only when a pod is created)`},
 		{"the QoS class", func(c *Content) { app(c).Resources.Requests = list("2", "2Gi") }, "resources of app"}, // log is still Burstable
 		{"the QoS class of all", func(c *Content) {
 			c.Template.Spec.InitContainers, c.Template.Spec.Containers = nil, c.Template.Spec.Containers[:1]
@@ -73,8 +75,8 @@ func TestWhatCanBeChangedInPlace(t *testing.T) {
 			case got == "":
 				got = "nothing"
 			}
-			if got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
+			if want := block(tt.want); got != want {
+				t.Errorf("got %s, want %s", got, want)
 			}
 		})
 	}
@@ -249,13 +251,14 @@ func TestInPlaceUpdate(t *testing.T) {
 }
 
 // TestInPlacePatch checks the patch: the containers that restart, the revision, the
-// labels that are added and removed, and no label of the controller from the template.
+// labels that are added and removed, and no label of the controller from the template. A key
+// that only looks like one of the controller's is the user's.
 func TestInPlacePatch(t *testing.T) {
 	s := state(t, "replicas=1 inplace", "web-0 old")
 	s.Pod2.Labels = map[string]string{"b": "of the Pod2"}
 	content := ContentOf(s.Pod2)
 	content.Template = *content.Template.DeepCopy()
-	content.Template.Labels = map[string]string{"a": "1", "b": "1", "c": "1", v1.PodIndexLabel: "9"}
+	content.Template.Labels = map[string]string{"a": "1", "b": "1", "c": "1", v1.PodIndexLabel: "9", v1.GroupName + "/d": "1"}
 	s.Revisions[0].Data.Raw = content.canonical()
 	s.Pod2.Spec.Template.Labels = map[string]string{"c": "2"}
 	u := Diff(s).InPlace[0]
@@ -265,8 +268,8 @@ func TestInPlacePatch(t *testing.T) {
 		}
 		return *p
 	}
-	got := "a " + text(u.Labels["a"]) + ", b " + text(u.Labels["b"]) + ", c " + text(u.Labels["c"]) + ", " + u.Annotation
-	if want := `a removed, b of the Pod2, c 2, {"containers":{}}`; got != want || len(u.Labels) != 4 || *u.Labels[v1.PodTemplateHashLabel] != RevisionHash(s.Pod2) {
+	got := "a " + text(u.Labels["a"]) + ", b " + text(u.Labels["b"]) + ", c " + text(u.Labels["c"]) + ", d " + text(u.Labels[v1.GroupName+"/d"]) + ", " + u.Annotation
+	if want := `a removed, b of the Pod2, c 2, d removed, {"containers":{}}`; got != want || len(u.Labels) != 5 || *u.Labels[v1.PodTemplateHashLabel] != RevisionHash(s.Pod2) {
 		t.Errorf("got %s, %v", got, u.Labels)
 	}
 	s = state(t, "replicas=1 inplace", "web-0 old image=nginx:1")

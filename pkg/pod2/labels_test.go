@@ -153,3 +153,22 @@ func mislabelledAtRest(s State) string {
 	}
 	return ""
 }
+
+// The label counts only at creation, so a running pod must be replaced to lose its Sidecars or
+// to get some.
+func TestSidecarsLabelReachesReplicas(t *testing.T) {
+	for _, was := range []map[string]string{nil, {v1.SidecarsLabel: "disabled"}} {
+		s := state(t, "replicas=1 inplace", "web-0 old image=nginx:1")
+		content := ContentOf(s.Pod2)
+		content.Template = *content.Template.DeepCopy()
+		content.Template.Labels = was
+		s.Revisions[0].Data.Raw = content.canonical()
+		if was == nil {
+			s.Pod2.Spec.Template.Labels = map[string]string{v1.SidecarsLabel: "disabled"}
+		}
+		want := "delete web-0 (uid u-0): template changed: label samplecrd.k8s.io/sidecars (it counts only when a pod is created) cannot be changed in a running pod"
+		if got := lines(s, "update", "delete"); got != want {
+			t.Errorf("from labels %v: got %s", was, got)
+		}
+	}
+}

@@ -49,7 +49,7 @@ func (v *view) progressing(ready metav1.Condition) metav1.Condition {
 	}
 	switch deadline := v.deadline(); {
 	case v.complete():
-		return plan.True(ReasonComplete, "all replicas match the spec")
+		return plan.True(ReasonComplete, v.completeText())
 	case v.pod2.Spec.Paused:
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonPaused, Message: "updates are paused (spec.paused)"}
 	case !deadline.IsZero() && !v.now.Before(deadline):
@@ -78,7 +78,8 @@ func (v *view) leaving(r replica) string {
 }
 
 // complete reports whether every replica exists, is available and has its labels, and no
-// other pod is left. All replicas except frozen ones must have the update revision.
+// other pod is left. All replicas except those that a partition or OnDelete keeps must have
+// the update revision.
 func (v *view) complete() bool {
 	if v.revisions.tooLarge > 0 {
 		return false
@@ -92,6 +93,16 @@ func (v *view) complete() bool {
 		return false
 	}
 	return len(v.surge) == 0 && len(v.surplus) == 0
+}
+
+// completeText says whether a partition or OnDelete keeps replicas that are not updated.
+func (v *view) completeText() string {
+	for _, r := range v.unsteady(v.replicas) {
+		if r.outdated != "" {
+			return fmt.Sprintf("%d of %d replicas are updated, as far as updateStrategy allows", v.counted.updated, v.replicas)
+		}
+	}
+	return "all replicas match the spec"
 }
 
 // deadline returns when progress is overdue; zero means never.

@@ -30,7 +30,11 @@ func TestProgress(t *testing.T) {
 		{"no progress", "replicas=1 deadline=60 progress=60s", nil, `False ProgressDeadlineExceeded since 1m0s: no progress for 60 seconds: web-0 does not exist yet`},
 		{"progress", "replicas=2 deadline=60 progress=90s", []string{"web-0"}, `True Progressing since 0s: web-1 does not exist yet`},
 		{"complete", "replicas=1 deadline=60 progress=90s", []string{"web-0"}, `True Complete since 1m30s: all replicas match the spec`},
-		{"complete up to a partition", "replicas=2 partition=1 current=old", []string{"web-0 old", "web-1"}, `True Complete since -: all replicas match the spec`},
+		{"complete up to a partition", "replicas=2 partition=1 current=old", []string{"web-0 old", "web-1"}, `
+			True Complete since -: 1 of 2 replicas are updated, as far as updateStrategy allows`},
+		{"complete with OnDelete", "replicas=2 ondelete current=old", []string{"web-0 old", "web-1 old"}, `
+			True Complete since -: 0 of 2 replicas are updated, as far as updateStrategy allows`},
+		{"a partition of the whole", "replicas=1 partition=1", []string{"web-0"}, `True Complete since -: all replicas match the spec`},
 		{"all are available, and others are to be deleted", "replicas=1", []string{"web-0", "web-1", "web-2 terminating"}, `
 			True Progressing since 0s: web-2 is terminating; web-1 is being scaled down`},
 		{"others do not terminate", "replicas=0 deadline=60 progress=60s", []string{"web-1 terminating"}, `

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -93,6 +94,12 @@ func TestPaused(t *testing.T) {
 			web-3 HASH nginx:1`},
 		{"the revision of a lost one is unknown", "replicas=3 paused current=old", []string{"web-0", "web-2"}, `web-1 old nginx:0`},
 		{"it was not updated, if a later one was not", "replicas=3 paused current=old", []string{"web-0", "web-2 old"}, `web-1 old nginx:0`},
+		{"the only one that was updated", "replicas=3 paused current=old", []string{"web-0 old", "web-1 old"}, `web-2 old nginx:0`},
+		{"the last one that was updated", "replicas=3 paused current=old", []string{"web-0 old", "web-2"}, `web-1 old nginx:0`},
+		{"the first one that was updated", "replicas=3 paused current=old", []string{"web-0 old", "web-1"}, `web-2 HASH nginx:1`},
+		{"the last old one", "replicas=3 paused current=old", []string{"web-1", "web-2"}, `web-0 old nginx:0`},
+		{"a Recreate, where all have the new one", "replicas=3 paused recreate current=old", []string{"web-0", "web-1"}, `web-2 old nginx:0`},
+		{"the spec changed again: it had neither", "replicas=3 paused current=old", []string{"web-0 old", "web-1 label=" + v1.PodTemplateHashLabel + ":between"}, `web-2 old nginx:0`},
 		{"scaling continues", "replicas=2 paused current=old", []string{"web-0 old", "web-4 old"}, `delete web-4`},
 		{"a surge replica of any template stays", "replicas=2 paused surge=1 current=old", []string{"web-0 old", "web-1 old", "web-2 old"}, ""},
 		{"a surge replica stays, and none is added", "replicas=2 paused surge=2 current=old", []string{"web-0 old", "web-1 old", "web-3"}, ""},
@@ -101,6 +108,17 @@ func TestPaused(t *testing.T) {
 			web-1 old nginx:0`},
 		{"a terminated pod is replaced", "replicas=1 paused current=old", []string{"web-0 old failed"}, `delete web-0`},
 	}, made)
+}
+
+// A Sidecar updates a limited number of pods at once, so one without its images stops the others.
+func TestSurgeReplicaGetsTheImagesOfSidecars(t *testing.T) {
+	s := state(t, "replicas=2 paused surge=1 current=old", "web-0 old", "web-1 old", "web-2")
+	pod := s.Pods[2]
+	s.Sidecars = map[types.UID]SidecarUpdate{pod.UID: {Name: "mesh", Images: map[string]string{pod.Spec.Containers[0].Name: "mesh:2"}}}
+	const want = "update web-2 in place (uid u-2): Sidecar mesh: image of app\n"
+	if got := Diff(s).String(); !strings.HasPrefix(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
 }
 
 // An autoscaler may scale to zero and back meanwhile.

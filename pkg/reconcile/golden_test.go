@@ -76,6 +76,10 @@ func TestStandingWorlds(t *testing.T) {
 	}
 }
 
+// corrected are the texts that a later version writes anew, once, because they were wrong: this
+// Pod2 has a partition.
+var corrected = strings.NewReplacer("message: all replicas match the spec", "message: 1 of 2 replicas are updated, as far as updateStrategy allows")
+
 var until = regexp.MustCompile(`until (\S+Z)\.`)
 
 // standing reads the objects of a file, and when the controller of that version was stopped.
@@ -97,7 +101,7 @@ func standing(t *testing.T, file string) (time.Time, []runtime.Object) {
 	}
 	decoder := serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()
 	var objects []runtime.Object
-	for _, document := range strings.Split(string(text), "\n---\n")[1:] {
+	for _, document := range strings.Split(corrected.Replace(string(text)), "\n---\n")[1:] {
 		obj, _, err := decoder.Decode([]byte(document), nil, nil)
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, document)

@@ -168,8 +168,12 @@ type Pod2Spec struct {
 	// +kubebuilder:validation:Maximum=86400
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// paused stops an update. Replicas that are lost meanwhile are recreated with
-	// the revision that they had. Scaling continues. Defaults to false.
+	// paused stops an update. Scaling continues. A replica that is lost meanwhile
+	// is recreated with the template of the spec if the other replicas show that
+	// the update has passed it, and with status.currentRevision otherwise. If you
+	// change the template while it is paused, a lost replica is recreated with
+	// status.currentRevision, the revision before the update that you paused.
+	// Defaults to false.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
@@ -239,13 +243,14 @@ type Pod2Status struct {
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 	// conditions are the latest observations of the Pod2's state. Ready: every
-	// replica exists, has the template of the spec and is available. If it is
-	// False, the reason says why. Available: at least as many replicas are
-	// available as an update must keep available. Progressing: an update or a
-	// change of replicas makes progress, or is complete. ClaimsResized, if there
-	// are volumeClaimTemplates: no PVC is smaller than its template. DNSPublished:
-	// the replicas have their DNS names on every Network. It is Unknown while no
-	// replica has an address.
+	// replica exists, is available, and has the template of the spec unless a
+	// partition or OnDelete keeps it from an update. If it is False, the reason
+	// says why. Available: at least as many replicas are available as an update
+	// must keep available. Progressing: an update or a change of replicas makes
+	// progress, or is complete as far as updateStrategy allows. ClaimsResized, if
+	// there are volumeClaimTemplates: no PVC is smaller than its template.
+	// DNSPublished: the replicas have their DNS names on every Network. It is
+	// Unknown while no replica has an address.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
