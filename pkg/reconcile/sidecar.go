@@ -94,8 +94,8 @@ func (s *shared) sidecarUpdates(namespace string, pods []*corev1.Pod) map[types.
 	return updates
 }
 
-// apply makes the dry run and the updates of pods, then writes the status, which reports a
-// failure of the dry run.
+// apply makes the dry run and the updates of pods, then writes the status, which reports
+// their failures.
 func (r *sidecarKind) apply(ctx context.Context, key Key, state sidecar.State, plan sidecar.Plan) (Result, error) {
 	steps, status, events := r.steps(key), plan.Status, plan.Events
 	var result Result
@@ -109,25 +109,25 @@ func (r *sidecarKind) apply(ctx context.Context, key Key, state sidecar.State, p
 		status, events = sidecar.WithFailure(state, steps.told[0])
 	}
 	told := len(steps.told)
-	steps.do(sidecar.ReasonFailedUpdate, func() error {
+	if !steps.do(sidecar.ReasonFailedUpdate, func() error {
 		_, err := forEachChanged(ctx, plan.InPlace, func(ctx context.Context, u pod2.InPlaceUpdate) error { return r.updateInPlace(ctx, key, u) })
 		return err
-	})
-	for _, failure := range steps.told[told:] {
-		events = append(events, sidecar.UpdateFailed(failure))
+	}) {
+		next, failed := sidecar.WithFailedUpdates(state, status, steps.told[told:])
+		status, events = next, append(events, failed...)
 	}
-	if status != nil && !steps.ended {
-		next := state.Sidecar.DeepCopy()
-		next.Status = *status
-		if !steps.do("", func() error {
-			_, err := r.writeSidecars.updateStatus(ctx, key, state.Sidecar, next)
-			return err
-		}) {
-			return result, steps.err()
-		}
+	if status == nil || steps.ended {
+		return result, steps.err() // events are about a status that is written
+	}
+	next := state.Sidecar.DeepCopy()
+	next.Status = *status
+	if steps.do("", func() error {
+		_, err := r.writeSidecars.updateStatus(ctx, key, state.Sidecar, next)
+		return err
+	}) {
 		r.throttle.begin(key)
+		r.record(state.Sidecar, events)
 	}
-	r.record(state.Sidecar, events)
 	return result, steps.err()
 }
 

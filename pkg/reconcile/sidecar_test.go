@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -141,17 +142,61 @@ func TestARestartWakesASidecar(t *testing.T) {
 	}
 }
 
-// A refused update is an event, and the status is written.
-func TestARefusedUpdateIsAnEvent(t *testing.T) {
+// A refused update is a condition until the update succeeds. One event reports it.
+func TestARefusedUpdateIsACondition(t *testing.T) {
 	pod, s := withProxy("a phase=Running")
 	w := newWorld(t, s, pod)
+	answer := ""
 	w.refuse = func(call string) error {
-		if strings.HasPrefix(call, "patch pods a") {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no such registry"))
+		if answer != "" && strings.HasPrefix(call, "patch pods a") {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New(answer))
 		}
 		return nil
 	}
-	got, _, _ := strings.Cut(w.syncText(KindSidecar, "mesh"), "\npatch pod default/a")
-	same(t, got, "patch pods a uid=uid-of-a rv=102 -> Forbidden\npatch sidecars/status mesh uid=uid-of-mesh rv=101\n"+
-		`event on mesh: Warning FailedUpdate: pods "a" is forbidden: no such registry`)
+	const refused = "False FailedUpdate: pods \"a\" is forbidden: "
+	for _, row := range []struct{ answer, event, condition string }{
+		{"no such registry", "no such registry", refused + "no such registry"},
+		{"no such registry", "", refused + "no such registry"},
+		{"no such tag", "no such tag", refused + "no such tag"},
+		{"", "", ""},
+	} {
+		answer = row.answer
+		got := w.syncText(KindSidecar, "mesh")
+		_, event, _ := strings.Cut(got, `event on mesh: Warning FailedUpdate: pods "a" is forbidden: `)
+		event, _, _ = strings.Cut(event, "\n")
+		same(t, event, row.event)
+		if strings.Contains(got, "patch sidecars/status") != (row.event != "" || row.answer == "") {
+			t.Errorf("with the answer %q: %s", row.answer, got)
+		}
+		w.catchUp()
+		w.clock.SetTime(w.clock.Now().Add(time.Hour))
+		condition := ""
+		if conditions := stored[*v1.Sidecar](w, "mesh").Status.Conditions; meta.FindStatusCondition(conditions, v1.ConditionUpdated) != nil {
+			condition = said(conditions, v1.ConditionUpdated)
+		}
+		same(t, condition, row.condition)
+	}
+}
+
+// An event about the status of a Sidecar follows its write.
+func TestNoEventWithoutAStatus(t *testing.T) {
+	pod, s := withProxy("a phase=Running")
+	other := newSidecar(1)
+	other.Name, other.Spec.InitContainers = "a", s.Spec.InitContainers
+	other.Status.Injected = &v1.SidecarGeneration{Generation: 1, Spec: other.Spec}
+	w := newWorld(t, s, other, pod)
+	w.refuse = func(call string) error {
+		if strings.HasPrefix(call, "patch pods a") {
+			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errors.New("it has changed"))
+		}
+		return nil
+	}
+	if got := w.syncText(KindSidecar, "mesh"); strings.Contains(got, "event") || strings.Contains(got, "sidecars/status") {
+		t.Error(got)
+	}
+	w.refuse = nil
+	w.catchUp()
+	if got := w.syncText(KindSidecar, "mesh"); !strings.Contains(got, "event on mesh: Warning Conflict: Sidecar a has the container mesh too") {
+		t.Error(got)
+	}
 }

@@ -8,38 +8,57 @@ import (
 )
 
 // conflict returns why the pods of a Sidecar cannot have those of another one too, "" if they can. The API server
-// would refuse such pods, or give them one of two values, because policies have no stated order. The Sidecar that was
-// accepted first stays, and of two new ones, that with the lower name:
+// would refuse such pods, or give them one of two values, because policies have no stated order. A Sidecar is pending
+// until its present spec is accepted. Pods get its last accepted spec, if any, until then:
 //
-//	a new, b accepted    a is in conflict
-//	a new, b new         b is in conflict
+//	a pending, b accepted     a is in conflict: pods get b already
+//	a pending, b pending      a is in conflict if pods get its part from b already, otherwise b, with the higher name
+//	a accepted, b accepted    b is in conflict: two syncs accepted both, because neither saw the status of the other one
 func (s State) conflict() string {
 	for _, other := range s.Others {
-		spec := other.Spec
-		switch {
-		case other.DeletionTimestamp != nil:
-			continue
-		case other.Status.Injected != nil:
-			spec = other.Status.Injected.Spec
-		case other.Name > s.Sidecar.Name:
+		if other.DeletionTimestamp != nil {
 			continue
 		}
-		if !overlap(s.Sidecar.Spec.Selector, spec.Selector) {
-			continue
+		for _, spec := range s.first(other) {
+			if part := common(s.Sidecar.Spec, spec); part != "" {
+				return fmt.Sprintf("Sidecar %s has the %s too, and can select the same pods: rename one, or change a selector", other.Name, part)
+			}
 		}
-		for _, part := range []struct {
-			kind        string
-			ours, other []string
-		}{
-			{"container", containers(s.Sidecar.Spec), containers(spec)},
-			{"volume", volumes(s.Sidecar.Spec), volumes(spec)},
-			{"variable", inTargets(s.Sidecar.Spec, spec, variables), variables(spec)},
-			{"mount at", inTargets(s.Sidecar.Spec, spec, mounts), mounts(spec)},
-		} {
-			for _, name := range part.ours {
-				if slices.Contains(part.other, name) {
-					return fmt.Sprintf("Sidecar %s has the %s %s too, and can select the same pods: rename one, or change a selector", other.Name, part.kind, name)
-				}
+	}
+	return ""
+}
+
+// first returns the specs of another Sidecar that take precedence over the spec of this one.
+func (s State) first(other *v1.Sidecar) (specs []v1.SidecarSpec) {
+	pending, lower := !accepted(s.Sidecar), other.Name < s.Sidecar.Name
+	if in := other.Status.Injected; in != nil && (pending || lower) {
+		specs = append(specs, in.Spec)
+	}
+	if pending && lower && !accepted(other) {
+		if in := s.Sidecar.Status.Injected; in == nil || common(in.Spec, other.Spec) == "" {
+			specs = append(specs, other.Spec)
+		}
+	}
+	return specs
+}
+
+// common returns a part that no pod can have from both specs, "" if there is none, or no pod has the labels of both.
+func common(spec, other v1.SidecarSpec) string {
+	if !overlap(spec.Selector, other.Selector) {
+		return ""
+	}
+	for _, part := range []struct {
+		kind        string
+		ours, other []string
+	}{
+		{"container", containers(spec), containers(other)},
+		{"volume", volumes(spec), volumes(other)},
+		{"variable", inTargets(spec, other, variables), variables(other)},
+		{"mount at", inTargets(spec, other, mounts), mounts(other)},
+	} {
+		for _, name := range part.ours {
+			if slices.Contains(part.other, name) {
+				return part.kind + " " + name
 			}
 		}
 	}

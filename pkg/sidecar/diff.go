@@ -29,7 +29,7 @@ const (
 	ReasonTooMany = "TooMany"
 )
 
-// ReasonFailedUpdate of an event: the API server refused the update of a pod.
+// ReasonFailedUpdate of the condition Updated: the API server refused the update of a pod.
 const ReasonFailedUpdate = "FailedUpdate"
 
 // Diff decides about one Sidecar. It cannot fail.
@@ -40,12 +40,12 @@ func Diff(s State) Plan {
 	var p Plan
 	ready := plan.True(ReasonAccepted, fmt.Sprintf("the API server accepted a pod with generation %d", s.Sidecar.Generation))
 	switch many, conflict := s.tooMany(), s.conflict(); {
-	case s.accepted():
-		ready.Message = fmt.Sprintf("the API server accepted a pod with generation %d", s.Sidecar.Status.Injected.Generation)
 	case many != "":
 		ready = plan.False(ReasonTooMany, many)
 	case conflict != "":
 		ready = plan.False(ReasonConflict, shorten.To(conflict, shorten.EventMessage))
+	case accepted(s.Sidecar):
+		ready.Message = fmt.Sprintf("the API server accepted a pod with generation %d", s.Sidecar.Status.Injected.Generation)
 	default:
 		p.Probe = s.probe()
 	}
@@ -66,15 +66,28 @@ func WithFailure(s State, f plan.Failure) (*v1.SidecarStatus, []plan.Event) {
 	return s.status(plan.False(f.Reason, shorten.To(f.Message, shorten.EventMessage)))
 }
 
-// UpdateFailed returns the event about an update of pods that the API server refused.
-func UpdateFailed(f plan.Failure) plan.Event {
-	return plan.Warning(f.Reason, shorten.To(f.Message, shorten.EventMessage))
+// WithFailedUpdates returns the status to write when some updates of pods failed, nil if it
+// is already written. The status of the plan assumes that all succeed. There are no failures
+// if it is too early to report them: then the condition stays. An event reports each new
+// failure.
+func WithFailedUpdates(s State, status *v1.SidecarStatus, failures []plan.Failure) (*v1.SidecarStatus, []plan.Event) {
+	if status == nil {
+		status = &s.Sidecar.Status
+	}
+	status = status.DeepCopy()
+	if was := meta.FindStatusCondition(s.Sidecar.Status.Conditions, v1.ConditionUpdated); was != nil {
+		meta.SetStatusCondition(&status.Conditions, *was)
+	}
+	if len(failures) > 0 {
+		plan.SetCondition(&status.Conditions, v1.ConditionUpdated, s.Sidecar.Generation, s.Now, plan.False(failures[0].Reason, shorten.To(failures[0].Message, shorten.EventMessage)))
+	}
+	return plan.Changed(status, s.Sidecar.Status), s.newFailure(status, v1.ConditionUpdated)
 }
 
-// accepted says whether a dry run has succeeded with the present additions.
-func (s State) accepted() bool {
-	in := s.Sidecar.Status.Injected
-	return in != nil && samePods(in.Spec, s.Sidecar.Spec)
+// accepted says whether a dry run has succeeded with the present additions of a Sidecar.
+func accepted(s *v1.Sidecar) bool {
+	in := s.Status.Injected
+	return in != nil && samePods(in.Spec, s.Spec)
 }
 
 // status returns the status, nil if it is already written. An event reports each new
@@ -83,7 +96,7 @@ func (s State) status(ready metav1.Condition) (*v1.SidecarStatus, []plan.Event) 
 	status := s.Sidecar.Status.DeepCopy()
 	status.ObservedGeneration = s.Sidecar.Generation
 	plan.SetCondition(&status.Conditions, v1.ConditionReady, s.Sidecar.Generation, s.Now, ready)
-	if ready.Status == metav1.ConditionTrue && !s.accepted() {
+	if ready.Status == metav1.ConditionTrue && !accepted(s.Sidecar) {
 		from := s.Sidecar.Generation
 		if in := status.Injected; in != nil && sameButImages(in.Spec, s.Sidecar.Spec) {
 			from = cmp.Or(in.InPlaceFrom, in.Generation)
@@ -103,12 +116,19 @@ func (s State) status(ready metav1.Condition) (*v1.SidecarStatus, []plan.Event) 
 			status.Ready++
 		}
 	}
-	var events []plan.Event
-	is := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
-	if is.Status == metav1.ConditionFalse && !plan.Said(s.Sidecar.Status.Conditions, is) {
-		events = []plan.Event{plan.Warning(is.Reason, is.Message)}
+	if meta.FindStatusCondition(status.Conditions, v1.ConditionUpdated) != nil && !s.updatesWait() {
+		meta.RemoveStatusCondition(&status.Conditions, v1.ConditionUpdated)
 	}
-	return plan.Changed(status, s.Sidecar.Status), events
+	return plan.Changed(status, s.Sidecar.Status), s.newFailure(status, v1.ConditionReady)
+}
+
+// newFailure returns the event about a condition that is False, unless it said the same before.
+func (s State) newFailure(status *v1.SidecarStatus, condition string) []plan.Event {
+	is := meta.FindStatusCondition(status.Conditions, condition)
+	if is == nil || is.Status != metav1.ConditionFalse || plan.Said(s.Sidecar.Status.Conditions, is) {
+		return nil
+	}
+	return []plan.Event{plan.Warning(is.Reason, is.Message)}
 }
 
 // probe returns a pod that the Sidecar selects. Its containers satisfy Pod Security `restricted`, so a refusal is about

@@ -35,11 +35,31 @@ type Update struct {
 // Two callers can have views of different ages. Of a set of available pods, both select
 // the same ones: a pod that becomes Ready later comes after the others.
 func Updates(s State) []Update {
+	updates, left := s.behind()
+	return slices.DeleteFunc(updates, func(u Update) bool {
+		if !pod2.Available(u.Pod) || !u.Costs(u.Pod) {
+			return false
+		}
+		left--
+		return left < 0
+	})
+}
+
+// updatesWait says whether all updates that the sync of the Sidecar makes wait for pods to
+// become available.
+func (s State) updatesWait() bool {
+	plain := func(u Update) bool { return owner(u.Pod) == "" }
+	behind, _ := s.behind()
+	return slices.ContainsFunc(behind, plain) && !slices.ContainsFunc(Updates(s), plain)
+}
+
+// behind returns the updates without the bound maxUnavailable, and how many more pods it
+// allows to be unavailable.
+func (s State) behind() (updates []Update, left int) {
 	strategy := s.Sidecar.Spec.UpdateStrategy
-	if strategy.Type == v1.UpdateOnRecreate || strategy.Paused || s.Sidecar.DeletionTimestamp != nil || !s.accepted() {
-		return nil
+	if strategy.Type == v1.UpdateOnRecreate || strategy.Paused || s.Sidecar.DeletionTimestamp != nil || !accepted(s.Sidecar) {
+		return nil, 0
 	}
-	var updates []Update
 	matched, unavailable := 0, 0
 	for _, pod := range s.Pods {
 		if !s.has(pod) {
@@ -55,14 +75,7 @@ func Updates(s State) []Update {
 	}
 	slices.SortStableFunc(updates, func(a, b Update) int { return cmp.Compare(readySince(a.Pod), readySince(b.Pod)) })
 	updates = updates[:max(len(updates)-int(strategy.Partition), 0)]
-	left := maxUnavailable(strategy.MaxUnavailable, matched) - unavailable
-	return slices.DeleteFunc(updates, func(u Update) bool {
-		if !pod2.Available(u.Pod) || !u.Costs(u.Pod) {
-			return false
-		}
-		left--
-		return left < 0
-	})
+	return updates, maxUnavailable(strategy.MaxUnavailable, matched) - unavailable
 }
 
 // readySince is 0 for a pod that is not available.

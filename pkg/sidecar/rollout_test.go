@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
 	"github.com/pod2/pod2/test/chance"
 )
@@ -109,6 +110,54 @@ func TestInPlace(t *testing.T) {
 	s.Pods = append(s.Pods, proxied("web-0", 2, 3, "p:1"))
 	s.Pods[1].OwnerReferences = []metav1.OwnerReference{{APIVersion: "samplecrd.k8s.io/v1", Kind: "Pod2", Name: "web", Controller: ptr.To(true)}}
 	same(t, strings.Split(Diff(s).String(), "\nstatus")[0], "update replicas of Pod2 web")
+}
+
+// The condition Updated stays until an update succeeds or none is needed. An event reports
+// a failure again only if its message has changed.
+func TestFailedUpdates(t *testing.T) {
+	s := State{Now: now, Sidecar: proxies(3, 2, "p:2"), Pods: []*corev1.Pod{proxied("a", 2, 2, "p:1")}}
+	write := func(messages ...string) string {
+		var failures []plan.Failure
+		for _, message := range messages {
+			failures = append(failures, plan.Failure{Reason: ReasonFailedUpdate, Message: message})
+		}
+		status, events := WithFailedUpdates(s, Diff(s).Status, failures)
+		if status != nil {
+			s.Sidecar.Status = *status
+		}
+		_, updated, _ := strings.Cut(plan.ConditionsText(s.Sidecar.Status.Conditions), "generation 3)")
+		return fmt.Sprintf("%t%s %v", status != nil, updated, events)
+	}
+	same(t, write(), "true []")
+	same(t, write("no registry"), "true Updated=False/FailedUpdate(no registry) [{Warning FailedUpdate no registry}]")
+	same(t, write("no registry"), "false Updated=False/FailedUpdate(no registry) []")
+	same(t, write(), "false Updated=False/FailedUpdate(no registry) []") // such as a timeout
+	same(t, write("no tag"), "true Updated=False/FailedUpdate(no tag) [{Warning FailedUpdate no tag}]")
+
+	written := s.Sidecar.Status
+	for _, row := range []struct {
+		name   string
+		stays  bool
+		change func()
+	}{
+		{"the update is tried again", false, func() {}},
+		{"another pod is not available", true, func() { s.Pods = append(s.Pods, proxied("b", 3, 0, "p:2")) }},
+		{"no pod waits for images", false, func() { s.Pods = []*corev1.Pod{proxied("a", 3, 2, "p:2")} }},
+		{"paused", false, func() { s.Sidecar.Spec.UpdateStrategy.Paused = true }},
+		{"another generation", false, func() { s.Sidecar.Spec.Containers[0].Image = "p:3" }},
+	} {
+		s = State{Now: now, Sidecar: proxies(3, 2, "p:2"), Pods: []*corev1.Pod{proxied("a", 2, 2, "p:1")}}
+		s.Sidecar.Status, s.Sidecar.Spec = written, *s.Sidecar.Spec.DeepCopy()
+		row.change()
+		p := Diff(s)
+		conditions := written.Conditions
+		if p.Status != nil {
+			conditions = p.Status.Conditions
+		}
+		if got := plan.ConditionsText(conditions); strings.Contains(got, "Updated=") != row.stays {
+			t.Errorf("%s: %s", row.name, got)
+		}
+	}
 }
 
 // An image that is restored before the kubelet acts restarts no container.

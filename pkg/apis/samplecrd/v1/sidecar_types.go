@@ -225,7 +225,10 @@ type SidecarStatus struct {
 	// +optional
 	Injected *SidecarGeneration `json:"injected,omitempty"`
 
-	// conditions has Ready: the API server accepts a pod with this generation.
+	// conditions has Ready: the API server accepts a pod with this generation, and
+	// no other Sidecar conflicts with it. Updated is False while the API server
+	// refuses the images of this generation for a running pod, and is removed
+	// afterwards.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
