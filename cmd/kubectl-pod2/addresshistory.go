@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -75,7 +76,11 @@ func (s *session) listHistory(ctx context.Context, t *tool, flags *genericcliopt
 	}
 	reading := history.Read(n, histories, blocks, s.now())
 	if len(args) > 1 {
-		reading = reading.Of(args[1])
+		who := args[1]
+		if address, err := netip.ParseAddr(who); err == nil {
+			who = address.String() // records have the canonical form
+		}
+		reading = reading.Of(who)
 	}
 	if !at.IsZero() {
 		reading = reading.At(at)

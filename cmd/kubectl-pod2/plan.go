@@ -60,6 +60,9 @@ kubectl pod2 plan -f web.yaml; [ $? -eq 1 ] && kubectl apply -f web.yaml`),
 	cmd.Flags().BoolVar(&how.serverSide, "server-side", false, "Use server-side apply in the dry run, as kubectl apply --server-side does.")
 	cmd.Flags().BoolVar(&how.force, "force-conflicts", false, "With --server-side: take over fields that other managers own.")
 	cmd.RunE = t.connected(func(ctx context.Context, s *session, _ []string) error {
+		if how.force && !how.serverSide {
+			return errors.New("--force-conflicts only works with --server-side")
+		}
 		options := files.ToOptions()
 		if len(options.Filenames) == 0 && options.Kustomize == "" {
 			return errors.New("must specify one of -f FILENAME and -k DIRECTORY")
@@ -93,6 +96,7 @@ func (s *session) plan(ctx context.Context, m manifests, how manner) error {
 			fmt.Fprintf(s.Out, "Network %s/%s would be %s.\n\n", would.after.Namespace, would.after.Name, effect)
 		}
 	}
+	earlier := takes{}
 	for i, object := range m.pod2s {
 		would, err := dryRun(ctx, s.Sample.SamplecrdV1().Pod2s(object.GetNamespace()), object, how)
 		if err != nil {
@@ -111,7 +115,7 @@ func (s *session) plan(ctx context.Context, m manifests, how manner) error {
 		if i > 0 {
 			fmt.Fprintln(s.Out)
 		}
-		fmt.Fprint(s.Out, planText(would, plan, dnsPlan)+first+orphanText(view.Pod2)+addressText(view.Pod2, view.Blocks))
+		fmt.Fprint(s.Out, planText(would, plan, dnsPlan)+first+orphanText(view.Pod2)+addressText(view.Pod2, view.Blocks, earlier))
 	}
 	if changes {
 		return errWouldChange

@@ -86,6 +86,9 @@ func TestPlan(t *testing.T) {
 			requireStatus(t, tt.world, 1)
 		})
 	}
+	t.Run("force without server-side apply", func(t *testing.T) {
+		requireText(t, newWorld(t).run("plan", "-f", file, "--force-conflicts"), "! --force-conflicts only works with --server-side\n")
+	})
 	t.Run("nothing to do", func(t *testing.T) {
 		settled := web()
 		settled.Status = *pod2.Diff(pod2.State{Now: now, Pod2: settled, Revisions: nil, Pods: []*corev1.Pod{replica(web(), 0), replica(web(), 1)},
@@ -141,8 +144,8 @@ Addresses of the replicas:
 The first pod, in a server dry run with your rights and not the controller's:
   web-0 would be accepted as the replacement of the existing pod
 Addresses of the replicas:
-  2 replicas get any free address on green
-  2 replicas get any free address on red
+  2 replicas get any free address on green, which does not exist
+  2 replicas get any free address on red, which does not exist
 ! ignored: Service/web
 `)
 		w = planned(t, web(func(p *v1.Pod2) { p.Spec.Networks = nil }), web(), revisionOf(web(), 1), pod, replica(web(), 1), service, slice)

@@ -20,9 +20,13 @@ type holding struct {
 	address netip.Addr
 }
 
+// takes counts the addresses that the Pod2s of the files take, by namespace and Network.
+type takes map[[2]string]int64
+
 // addressText lists the addresses that the replicas would ask for and do not have yet,
-// and the obstacles. It is empty if they ask for none.
-func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
+// and the obstacles. It is empty if they ask for none. taken is about earlier Pod2s of the
+// same files, and it adds this one.
+func addressText(s pod2.State, blocks []*v1.AddressBlock, taken takes) string {
 	entries := map[holding]v1.AddressEntry{}
 	own := map[holding]bool{}     // an address of this Pod2
 	has := map[[2]string]bool{}   // a pod of the Pod2 has one on the Network
@@ -49,7 +53,7 @@ func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
 	}
 
 	var lines []string
-	kept, adopted, free := 0, 0, map[string]int64{}
+	kept, adopted, free, fixed := 0, 0, map[string]int64{}, map[string]int64{}
 	requested, replicas := pod2.Requested(s.Pod2), pod2.Ordinals(s.Pod2)
 	for place := range replicas.Count() {
 		pod := ordinals.Name(s.Pod2.Name, replicas.At(place))
@@ -67,7 +71,11 @@ func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
 			case held:
 				lines = append(lines, fmt.Sprintf("%s asks for %s on %s, which %s has (%s, owner %s)", pod, r.Address, r.Network, e.Pod, e.State, ownerText(e.Owner)))
 			default:
-				lines = append(lines, fmt.Sprintf("%s asks for %s on %s%s", pod, r.Address, r.Network, refusal(networks[r.Network], r.Address)))
+				why, forAny := refusal(networks[r.Network], r.Address)
+				if forAny {
+					fixed[r.Network]++
+				}
+				lines = append(lines, fmt.Sprintf("%s asks for %s on %s%s", pod, r.Address, r.Network, why))
 			}
 		}
 	}
@@ -79,10 +87,19 @@ func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(free)) {
 		line := fmt.Sprintf("%s any free address on %s", counted(free[name], "replica gets", "replicas get"), name)
-		if n := networks[name]; n != nil && n.Status.ObservedGeneration > 0 && n.Status.Available < free[name] {
-			line += fmt.Sprintf(", which has %d available", n.Status.Available)
+		if networks[name] == nil {
+			line += ", which does not exist"
+		} else if left, ok := available(networks[name], entries); ok {
+			if left = max(left-taken[[2]string{s.Pod2.Namespace, name}]-fixed[name], 0); left < free[name] {
+				line += fmt.Sprintf(", which has %d available", left)
+			}
 		}
 		lines = append(lines, line)
+	}
+	for _, counts := range []map[string]int64{free, fixed} {
+		for name, n := range counts {
+			taken[[2]string{s.Pod2.Namespace, name}] += n
+		}
 	}
 	if len(lines) == 0 {
 		return ""
@@ -90,17 +107,38 @@ func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
 	return "Addresses of the replicas:\n  " + strings.Join(lines, "\n  ") + "\n"
 }
 
-// refusal is the reason why the Network would not hand out the address.
-func refusal(n *v1.Network, address netip.Addr) string {
-	if n == nil {
-		return ", which does not exist"
+// available returns how many addresses pods can get without asking for one. If the
+// controller has not observed the spec of the Network, the pool is computed here. It
+// returns false if the spec is wrong.
+func available(n *v1.Network, entries map[holding]v1.AddressEntry) (int64, bool) {
+	if n.Status.ObservedGeneration > 0 && n.Status.ObservedGeneration == n.Generation {
+		return n.Status.Available, true
 	}
 	pool, err := network.Pool(n)
 	if err != nil {
-		return ", whose " + err.Error()
+		return 0, false
+	}
+	left := pool.ForAny()
+	for at := range entries {
+		if at.network == n.Name && pool.Has(at.address) {
+			left--
+		}
+	}
+	return left, true
+}
+
+// refusal is the reason why the Network would not hand out the address. forAny says that
+// the address counts as available.
+func refusal(n *v1.Network, address netip.Addr) (why string, forAny bool) {
+	if n == nil {
+		return ", which does not exist", false
+	}
+	pool, err := network.Pool(n)
+	if err != nil {
+		return ", whose " + err.Error(), false
 	}
 	if why := pool.Refusal(address); why != "" {
-		return ", but it " + why
+		return ", but it " + why, false
 	}
-	return ""
+	return "", pool.Has(address)
 }

@@ -329,12 +329,13 @@ func TestAddressHistory(t *testing.T) {
 	h := &v1.AddressHistory{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue-0", Labels: map[string]string{v1.NetworkLabel: "blue"},
 		OwnerReferences: []metav1.OwnerReference{{Kind: "Network", Name: "blue", UID: "u-net", Controller: ptr.To(true)}}}}
 	h.Spec.Since, h.Spec.Through = metav1.NewTime(now.Add(-time.Hour)), metav1.NewTime(now.Add(-10*time.Minute))
-	h.Spec.Records = []v1.AddressRecord{record("10.0.0.2", "a", -50, -40), gap, record("10.0.0.3", "b", 0, -12), record("10.0.0.2", "web-0", -40, -11)}
+	h.Spec.Records = []v1.AddressRecord{record("10.0.0.2", "a", -50, -40), record("fd01::2", "six-0", -40, -30), gap, record("10.0.0.3", "b", 0, -12), record("10.0.0.2", "web-0", -40, -11)}
 	objects := []runtime.Object{newNetwork("blue", "10.0.0.0/24"), newNetwork("green", "10.1.0.0/24"), block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.2=Bound:web-1"), h}
 	for _, tt := range []struct{ args, want string }{
 		{"addresses blue --history", `
 ADDRESS    POD     OWNER      NODE   FROM                   UNTIL                  POD-UID
 10.0.0.2   a       <none>     n1     2026-01-02T14:14:05Z   2026-01-02T14:24:05Z   u-pod
+fd01::2    six-0   <none>     n1     2026-01-02T14:24:05Z   2026-01-02T14:34:05Z   u-pod
 gap        -       -          -      2026-01-02T14:44:05Z   2026-01-02T14:45:05Z   -
 10.0.0.3   b       <none>     -      ?                      2026-01-02T14:52:05Z   -
 10.0.0.2   web-0   <none>     n1     2026-01-02T14:24:05Z   2026-01-02T14:53:05Z   u-pod
@@ -352,6 +353,12 @@ gap        -       -        -      2026-01-02T14:44:05Z   2026-01-02T14:45:05Z  
 10.0.0.2   web-0   <none>   n1     2026-01-02T14:24:05Z   2026-01-02T14:53:05Z   u-pod
 `},
 		{"addresses blue --history a --at 2h", "! The history begins at 2026-01-02T14:04:05Z: earlier holders are not known.\n! No records match.\n"},
+		{"addresses blue --history FD01::2", `
+ADDRESS   POD     OWNER    NODE   FROM                   UNTIL                  POD-UID
+fd01::2   six-0   <none>   n1     2026-01-02T14:24:05Z   2026-01-02T14:34:05Z   u-pod
+gap       -       -        -      2026-01-02T14:44:05Z   2026-01-02T14:45:05Z   -
+! The history begins at 2026-01-02T14:04:05Z: earlier holders are not known.
+`},
 		{"addresses blue --history -o name", "addresshistory.samplecrd.k8s.io/blue-0\n"},
 		{"addresses green --history", "! Network default/green has no history yet: earlier holders are not known.\n! No records match.\n"},
 		{"addresses --history", "! --history requires a NETWORK\n"},

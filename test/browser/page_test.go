@@ -7,6 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -73,4 +74,30 @@ func TestGapOfAFreeAddress(t *testing.T) {
 	l := newLab(t, 1000, 700, kube, append(sample, h))
 	l.open("networks/default/blue/10.0.0.200")
 	l.shows("gap: records may be missing")
+}
+
+// An address shows the node of the pod that holds it, and not of a pod that has the same name.
+func TestNodeOfAnAddress(t *testing.T) {
+	of := func(address, uid string, state v1.AddressState) v1.AddressEntry {
+		return v1.AddressEntry{Address: address, Pod: "web-0", PodUID: types.UID(uid), State: state, Since: ago}
+	}
+	entries := []v1.AddressEntry{of("10.0.0.10", "uid-0", v1.AddressBound), of("10.0.0.11", "uid-old", v1.AddressBound), of("10.0.0.12", "", v1.AddressReserved), of("10.0.0.13", "uid-0", v1.AddressResting)}
+	l := newLab(t, 1000, 700, []runtime.Object{pod(0, "node-7", true)}, []runtime.Object{network("blue", "10.0.0.0/24", 253, 2, 1, 1), block("blue-0", "blue", "10.0.0.0/24", entries...)})
+	l.open("search/web-0")
+	l.shows("10.0.0.13")
+	var got string
+	l.do(chromedp.Evaluate(`[...document.querySelectorAll('tbody tr')].map((tr) => tr.cells[0].textContent + ' ' + (tr.cells[4]?.textContent || '-')).join('; ')`, &got))
+	if want := "10.0.0.10 node-7; 10.0.0.11 -; 10.0.0.12 -; 10.0.0.13 -"; got != want {
+		t.Errorf("search: got %s, want %s", got, want)
+	}
+	for address, want := range map[string]string{"10.0.0.10": "node-7", "10.0.0.11": "none", "10.0.0.12": "none", "10.0.0.13": "none"} {
+		l.visit("networks/default/blue/" + address)
+		l.shows(address)
+		l.do(chromedp.Evaluate(`[...document.querySelectorAll('#cell dt')].find((dt) => dt.textContent === 'Node')?.nextElementSibling.textContent`, &got))
+		if got != want {
+			t.Errorf("details of %s: the node is %s, want %s", address, got, want)
+		}
+	}
+	l.visit("topology/default/blue")
+	l.shows("1 pods on 1 of 1 nodes")
 }

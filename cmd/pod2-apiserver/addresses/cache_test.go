@@ -308,6 +308,20 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// A client may send a version with a continue token if it is "0". The version of the token counts.
+func TestVersionOfAContinueToken(t *testing.T) {
+	r := replica(t)
+	ledger(20, "2 web", "3 db")(r)
+	first := list(t, r, internalversion.ListOptions{Limit: 1})
+	next := list(t, r, internalversion.ListOptions{Limit: 1, Continue: first.Continue, ResourceVersion: "0"})
+	if len(next.Items) != 1 || next.Items[0].Name != "blue-10.1.0.3" || next.ResourceVersion != first.ResourceVersion {
+		t.Errorf("the second page is %v at %s", next.Items, next.ResourceVersion)
+	}
+	if _, err := r.List(t.Context(), &internalversion.ListOptions{Continue: first.Continue, ResourceVersion: first.ResourceVersion}); !apierrors.IsBadRequest(err) {
+		t.Errorf("with another version: %v", err)
+	}
+}
+
 // A streamed list sends all Addresses, and then a bookmark that ends them.
 func TestStreamedList(t *testing.T) {
 	r := replica(t)

@@ -91,7 +91,11 @@ type token struct {
 // between the pages, and any replica can serve the next page.
 func (r REST) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
 	var page token
+	from := options.ResourceVersion
 	if options.Continue != "" {
+		if from != "" && from != "0" {
+			return nil, apierrors.NewBadRequest("resourceVersion cannot be combined with continue: the continue token has the version")
+		}
 		text, err := base64.RawURLEncoding.DecodeString(options.Continue)
 		if err == nil {
 			err = json.Unmarshal(text, &page)
@@ -99,8 +103,9 @@ func (r REST) List(ctx context.Context, options *internalversion.ListOptions) (r
 		if err != nil {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("continue token %q is not one of Addresses: %v", options.Continue, err))
 		}
+		from = page.ResourceVersion
 	}
-	want, err := r.reach(ctx, page.ResourceVersion+options.ResourceVersion) // at most one is set
+	want, err := r.reach(ctx, from)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,9 @@
 package plans
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -15,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	view "github.com/pod2/pod2/cmd/pod2-apiserver/apis/view/v1alpha1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -66,16 +66,19 @@ func (r REST) Create(ctx context.Context, object runtime.Object, validate rest.V
 			return nil, err
 		}
 	}
-	namespace := request.NamespaceValue(ctx)
-	wanted, invalid := read(plan.Spec.Pod2.Raw, namespace)
-	if invalid != nil {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Group: view.SchemeGroupVersion.Group, Kind: "Pod2Plan"}, plan.Name, field.ErrorList{invalid})
-	}
 	select {
 	case r.turn <- struct{}{}:
 		defer func() { <-r.turn }()
 	case <-ctx.Done():
 		return nil, apierrors.NewTooManyRequests("other Pod2Plans are computed", 1)
+	}
+	if err := inTime(ctx); err != nil {
+		return nil, err
+	}
+	namespace := request.NamespaceValue(ctx)
+	wanted, invalid := read(ctx, plan.Spec.Pod2.Raw, namespace)
+	if len(invalid) > 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: view.SchemeGroupVersion.Group, Kind: "Pod2Plan"}, plan.Name, invalid)
 	}
 	now := time.Now()
 	present, err := reconcile.Get(ctx, "Pod2", r.Sample.SamplecrdV1().Pod2s(namespace), namespace, wanted.Name)
@@ -89,32 +92,44 @@ func (r REST) Create(ctx context.Context, object runtime.Object, validate rest.V
 	if err != nil {
 		return nil, err
 	}
+	if err := inTime(ctx); err != nil {
+		return nil, err
+	}
 	answer := plan.DeepCopy()
 	answer.Status = view.Pod2PlanStatus{Actions: actions(state)}
 	return answer, nil
 }
 
-// read reads the Pod2, and sets its defaults.
-func read(raw []byte, namespace string) (*v1.Pod2, *field.Error) {
+// inTime returns an error if nobody waits for the answer any more. The functions that
+// compute it cannot be interrupted.
+func inTime(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return apierrors.NewTimeoutError("the request ended before its Pod2Plan was computed", 1)
+	}
+	return nil
+}
+
+// read reads and checks the Pod2, and sets its defaults.
+func read(ctx context.Context, raw []byte, namespace string) (*v1.Pod2, field.ErrorList) {
 	at, p := field.NewPath("spec", "pod2"), &v1.Pod2{}
-	if err := yaml.UnmarshalStrict(raw, p); err != nil {
-		return nil, field.Invalid(at, "", err.Error())
+	if len(raw) > mostBytes {
+		return nil, field.ErrorList{field.TooLong(at, "", mostBytes)}
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(p); err != nil {
+		return nil, field.ErrorList{field.Invalid(at, "", err.Error())}
 	}
 	switch {
 	case p.Kind != "Pod2" || p.APIVersion != v1.GroupVersion.String():
-		return nil, field.NotSupported(at.Child("kind"), p.APIVersion+" "+p.Kind, []string{v1.GroupVersion.String() + " Pod2"})
+		return nil, field.ErrorList{field.NotSupported(at.Child("kind"), p.APIVersion+" "+p.Kind, []string{v1.GroupVersion.String() + " Pod2"})}
 	case p.Name == "":
-		return nil, field.Required(at.Child("metadata", "name"), "name the Pod2")
+		return nil, field.ErrorList{field.Required(at.Child("metadata", "name"), "name the Pod2")}
 	case p.Namespace != "" && p.Namespace != namespace:
-		return nil, field.Invalid(at.Child("metadata", "namespace"), p.Namespace, "must be the namespace of the Pod2Plan")
+		return nil, field.ErrorList{field.Invalid(at.Child("metadata", "namespace"), p.Namespace, "must be the namespace of the Pod2Plan")}
 	}
-	// The bounds of the CRD, which the API server would check.
-	spec := at.Child("spec")
-	if n := ptr.Deref(p.Spec.Replicas, 1); n < 0 || n > 100_000 {
-		return nil, field.Invalid(spec.Child("replicas"), n, "must be from 0 to 100000")
-	}
-	if n := len(p.Spec.ReserveOrdinals); n > 1024 {
-		return nil, field.TooMany(spec.Child("reserveOrdinals"), n, 1024)
+	if errs := check(ctx, at, p); len(errs) > 0 {
+		return nil, errs
 	}
 	p.Namespace = namespace
 	v1.SetObjectDefaults_Pod2(p)

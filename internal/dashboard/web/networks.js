@@ -1,6 +1,6 @@
 // Networks: the list, and one with its address map.
 import {html, nothing} from './vendor/lit-html.js';
-import {all, get, source, addressesOf, holdersOf, changedAddresses, podOf, mac} from './state.js';
+import {all, get, source, addressesOf, holdersOf, changedAddresses, podOf, nodeOf, mac} from './state.js';
 import {bar, legend, problems, conditions, table, link, since, span, byName} from './parts.js';
 import {AddressMap, windows, windowOf, cidrOf} from './map.js';
 
@@ -39,7 +39,7 @@ function details(network, address) {
   const pod = podOf(a), left = a.since + network.reuseDelaySeconds - Date.now() / 1000;
   return html`<dl><dt>Address</dt><dd>${a.address}</dd><dt>State</dt><dd>${a.state} ${since(a.since)}${a.state === 'Resting' ? `, free ${left > 0 ? `in ${span(left)}` : 'now'}` : ''}</dd>
     <dt>Pod</dt><dd>${a.pod}${pod && pod.uid === a.uid ? '' : html` <span class="soft">(not running)</span>`}</dd><dt>Owner</dt><dd>${a.owner || 'none'}</dd>
-    <dt>Node</dt><dd>${pod?.node || 'none'}</dd><dt>MAC</dt><dd>${mac(a.address)}</dd></dl>${earlier(network, address)}`;
+    <dt>Node</dt><dd>${nodeOf(a) || 'none'}</dd><dt>MAC</dt><dd>${mac(a.address)}</dd></dl>${earlier(network, address)}`;
 }
 
 export function one({namespace, name, rest: address}, go) {

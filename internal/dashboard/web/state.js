@@ -76,7 +76,13 @@ export function connect(changed) {
 
 export const ready = (object) => object.conditions?.find((c) => c.type === 'Ready');
 export const podOf = (address) => address.pod && get('pods', `${address.namespace}/${address.pod}`);
-export const nodeOf = (address) => podOf(address)?.node ?? '';
+
+// holderOf an address: the pod that has it now. Another pod may have the name of the one that had it.
+export function holderOf(address) {
+  const pod = podOf(address);
+  return address.state === 'Bound' && pod && pod.uid === address.uid ? pod : undefined;
+}
+export const nodeOf = (address) => holderOf(address)?.node ?? '';
 
 // mac of an address, as the controller computes it: 0a:58 and the last four bytes.
 export function mac(address) {

@@ -1,6 +1,6 @@
 // Topology of a Network: its nodes, and the pods on each.
 import {html, svg, nothing} from './vendor/lit-html.js';
-import {all, get, addressesOf, podOf, source} from './state.js';
+import {all, get, addressesOf, holderOf, source} from './state.js';
 import {link} from './parts.js';
 
 const columns = 5, width = 190, height = 92, gap = 10, perRow = 14, most = 28, mostNodes = 60;
@@ -10,8 +10,8 @@ export function topology({namespace, name}) {
   if (!network) return html`<h1>Topology of ${namespace}/${name}</h1><p>It does not exist, or you may not read it.</p>`;
   const pods = new Map();
   for (const a of addressesOf(`${namespace}/${name}`).values()) {
-    const pod = podOf(a);
-    if (a.state !== 'Bound' || !pod?.node) continue;
+    const pod = holderOf(a);
+    if (!pod?.node) continue;
     if (!pods.has(pod.node)) pods.set(pod.node, []);
     pods.get(pod.node).push({...pod, address: a.address});
   }
