@@ -238,7 +238,7 @@ func installAgent(o observed) string {
 			return "kubectl apply -f dist/install-dataplane.yaml"
 		}
 	}
-	return "helm upgrade pod2 charts/pod2 --namespace=pod2-system --reuse-values --set agent.enabled=true"
+	return "helm upgrade pod2 charts/pod2 --namespace=pod2-system --reset-then-reuse-values --set agent.enabled=true"
 }
 
 // desired is the number of nodes that should have an agent.

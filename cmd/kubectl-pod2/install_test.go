@@ -56,8 +56,8 @@ Validating policies   OK                   admissionregistration.k8s.io/v1/valid
 Mutating policies     Missing (optional)   admissionregistration.k8s.io/v1/mutatingadmissionpolicies     upgrade to Kubernetes 1.36, or write the scheduling gate into pod templates
 Controller            Missing              0 ready                                                       helm install pod2 charts/pod2 --namespace=pod2-system --create-namespace
 Multus                Missing (optional)   k8s.cni.cncf.io/v1/network-attachment-definitions             install Multus, which moves packets
-CNI plugin pod2-cni   Missing (optional)   on 0 of 0 nodes                                               helm upgrade pod2 charts/pod2 --namespace=pod2-system --reuse-values --set agent.enabled=true
-Ready agents          Missing (optional)   on 0 of 0 nodes                                               helm upgrade pod2 charts/pod2 --namespace=pod2-system --reuse-values --set agent.enabled=true
+CNI plugin pod2-cni   Missing (optional)   on 0 of 0 nodes                                               helm upgrade pod2 charts/pod2 --namespace=pod2-system --reset-then-reuse-values --set agent.enabled=true
+Ready agents          Missing (optional)   on 0 of 0 nodes                                               helm upgrade pod2 charts/pod2 --namespace=pod2-system --reset-then-reuse-values --set agent.enabled=true
 ! the cluster lacks Kubernetes version, Definitions, Controller
 `)
 	})

@@ -135,11 +135,16 @@ func (v *view) serve(queue []waiting, neighbours map[string]*view) (kept []block
 //	the pod holds an address              that one
 //	the Network cannot serve              refused
 //	the pod asks for a given address      that one, or refused
-//	one is kept for its name and owner    that one
+//	one is kept for its name and owner    that one; refused for now while its AddressBlock lacks its owner
 //	blocks of a backup may come           refused, unless the pod asks for an address in an existing block
 //	an address is free                    the lowest
 //	one was reserved for a scaled-down replica and has rested   the longest reserved one
-//	none                                  refused; with another message if the spec leaves no address
+//	the spec leaves no address            refused
+//	an AddressBlock is empty and sealed,  refused for now: the next sync has its addresses
+//	or lacks its owner
+//	none                                  refused
+//
+// A pod that is refused for now gets no condition.
 func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 	if addr, held := v.ledger.bound(w.ref.Name, w.ref.UID); held {
 		return placement{addr, true}, nil
@@ -179,8 +184,8 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 	if why := v.leavesNone(); why != "" {
 		return placement{}, &refusal{ReasonNetworkNotReady, fmt.Sprintf("Network %q cannot serve: %s", v.name, why)}
 	}
-	if slices.ContainsFunc(v.ledger.pages, (*page).retires) {
-		return placement{}, &refusal{} // its addresses are free once it is deleted
+	if slices.ContainsFunc(v.ledger.pages, func(p *page) bool { return (p.retires() || v.unowned(p)) && v.inPool(p) > 0 }) {
+		return placement{}, &refusal{} // its addresses are free once it is deleted, or owned
 	}
 	v.short = true
 	return placement{}, &refusal{reason: ReasonNetworkExhausted}

@@ -199,8 +199,10 @@ func TestGateway(t *testing.T) {
 		t.Run("the annotation of another Network does not count: "+copied, func(t *testing.T) {
 			s := parse(t, "network blue 10.0.0.0/16")
 			s.Network.Annotations = map[string]string{v1.GatewayAnnotation: copied}
-			if got := Diff(s).Status.Gateway; got != "10.0.0.1" {
-				t.Errorf("got %q", got)
+			p := Diff(s)
+			got, recorded := p.Status.Gateway, p.Marked(s.Network).Annotations[v1.GatewayAnnotation]
+			if got != "10.0.0.1" || recorded != got {
+				t.Errorf("got %q, and recorded %q", got, recorded)
 			}
 		})
 	}

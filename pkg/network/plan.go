@@ -132,9 +132,7 @@ func (p Plan) Marked(n *v1.Network) *v1.Network {
 	if p.Begin {
 		metav1.SetMetaDataAnnotation(&marked.ObjectMeta, v1.NetworkUIDAnnotation, string(n.UID))
 	}
-	if _, recorded := n.Annotations[v1.GatewayAnnotation]; !recorded {
-		metav1.SetMetaDataAnnotation(&marked.ObjectMeta, v1.GatewayAnnotation, gatewayText(n))
-	}
+	metav1.SetMetaDataAnnotation(&marked.ObjectMeta, v1.GatewayAnnotation, gatewayText(n))
 	return marked
 }
 

@@ -46,6 +46,19 @@ func TestShortage(t *testing.T) {
 			block 10.0.0.0/24 sealed nofinalizer
 			pod late/u2 gated asks=blue`,
 			`delete block blue-10.0.0.0: empty and sealed`},
+		{"none, but an AddressBlock gets its owner reference back", `
+			network blue 10.0.0.0/28
+			block 10.0.0.0/24 orphaned
+			10.0.0.5 Bound x/u1
+			pod x/u1 has=blue:10.0.0.5/28
+			pod late/u2 gated asks=blue`,
+			`update block blue-10.0.0.0: add owner reference`},
+		{"an AddressBlock about to be deleted has only addresses on request", `
+			network blue 10.0.0.0/23 exclude=10.0.0.0/24 request=10.0.1.0/24
+			block 10.0.1.0/24 sealed nofinalizer
+			pod late/u2 gated asks=blue`, `
+			delete block blue-10.0.1.0: empty and sealed
+			late (u2) waits: NetworkExhausted: Network "blue" has no free address. 255 addresses are only for pods that ask for them (spec.onRequest). Grow its spec.cidr`},
 		{"a /31 cannot grow", `
 			network blue 10.0.0.0/31
 			10.0.0.1 Bound x/u1

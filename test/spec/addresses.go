@@ -115,7 +115,7 @@ func Unusable(n *v1.Network, text string) string {
 }
 
 // gateway returns the gateway in force: the declared one, or the one chosen when the
-// Network was new.
+// Network was new. The annotation may be that of another Network, copied.
 func gateway(n *v1.Network) string {
 	chosen, marked := n.Annotations[v1.GatewayAnnotation]
 	switch {
@@ -123,12 +123,13 @@ func gateway(n *v1.Network) string {
 		return n.Spec.Gateway
 	case n.Status.ObservedGeneration > 0:
 		return n.Status.Gateway
-	case marked:
-		return chosen
 	}
 	cidr, err := ipam.CheckCIDR(n.Spec.CIDR)
 	if err != nil {
 		return ""
+	}
+	if address, err := netip.ParseAddr(chosen); marked && err == nil && cidr.Contains(address) && !isEdge(cidr, address) {
+		return chosen
 	}
 	first, _ := ipam.DefaultGateway(cidr)
 	return first.String()

@@ -54,7 +54,8 @@ var loaded = sync.OnceValues(func() (v validators, err error) {
 	return v, nil
 })
 
-// check returns errors with which the API server would refuse to create the Pod2. It also
+// check returns errors with which the API server would refuse to create the Pod2. It sees the
+// decoded Pod2, so a missing name, an empty text and a number instead of a quantity pass. It also
 // refuses names of volumeClaimTemplates that no volume can have. The API server refuses
 // only the pods with these.
 func check(ctx context.Context, at *field.Path, p *v1.Pod2) field.ErrorList {

@@ -227,8 +227,8 @@ type SidecarStatus struct {
 
 	// conditions has Ready: the API server accepts a pod with this generation, and
 	// no other Sidecar conflicts with it. Updated is False while the API server
-	// refuses the images of this generation for a running pod, and is removed
-	// afterwards.
+	// refuses the images of this generation for a running pod that no Pod2 owns,
+	// and is removed afterwards.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
