@@ -184,8 +184,8 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 	if why := v.leavesNone(); why != "" {
 		return placement{}, &refusal{ReasonNetworkNotReady, fmt.Sprintf("Network %q cannot serve: %s", v.name, why)}
 	}
-	if slices.ContainsFunc(v.ledger.pages, func(p *page) bool { return (p.retires() || v.unowned(p)) && v.inPool(p) > 0 }) {
-		return placement{}, &refusal{} // its addresses are free once it is deleted, or owned
+	if v.opens() {
+		return placement{}, &refusal{}
 	}
 	v.short = true
 	return placement{}, &refusal{reason: ReasonNetworkExhausted}

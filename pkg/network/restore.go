@@ -130,8 +130,8 @@ func (v *view) unowned(p *page) bool {
 }
 
 // grace is how much longer an entry of an inherited AddressBlock is kept, whether or not
-// its owner exists; zero: it is not kept. It has the time of the inheritance while nothing else
-// changed it.
+// its owner exists; zero: it is not kept. Only an entry whose time is that of the inheritance is
+// kept: the others changed later.
 func (v *view) grace(p *page, e *entry) time.Duration {
 	if e.State != v1.AddressReserved || p.inheritedAt.IsZero() || !e.Since.Time.Equal(p.inheritedAt) {
 		return 0

@@ -3,8 +3,11 @@ package network
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/ipam"
@@ -45,6 +48,17 @@ func (v *view) tally() *tally {
 		}
 	}
 	return v.counted
+}
+
+// opens says whether the next sync has free addresses of an AddressBlock that takes no entry now: it is empty and about
+// to be deleted, or about to get its owner reference back. It looks once, because thousands of pods may wait.
+func (v *view) opens() bool {
+	if v.opening == nil {
+		v.opening = ptr.To(slices.ContainsFunc(v.ledger.pages, func(p *page) bool {
+			return (p.retires() || v.unowned(p)) && v.inPool(p) > int64(len(p.entries))
+		}))
+	}
+	return *v.opening
 }
 
 // inPool counts the addresses of a page that any pod could get without it.

@@ -53,6 +53,14 @@ func TestShortage(t *testing.T) {
 			pod x/u1 has=blue:10.0.0.5/28
 			pod late/u2 gated asks=blue`,
 			`update block blue-10.0.0.0: add owner reference`},
+		{"that AddressBlock is full", `
+			network blue 10.0.0.0/30
+			block 10.0.0.0/24 orphaned
+			10.0.0.2 Bound x/u1
+			pod x/u1 has=blue:10.0.0.2/30
+			pod late/u2 gated asks=blue`, `
+			update block blue-10.0.0.0: add owner reference
+			late (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
 		{"an AddressBlock about to be deleted has only addresses on request", `
 			network blue 10.0.0.0/23 exclude=10.0.0.0/24 request=10.0.1.0/24
 			block 10.0.1.0/24 sealed nofinalizer

@@ -34,8 +34,9 @@ type view struct {
 	delay     time.Duration
 	// reclaimable addresses, longest unused first; nil until needed.
 	reclaimable []netip.Addr
-	// counted is nil until needed.
+	// counted and opening are nil until needed.
 	counted *tally
+	opening *bool
 	// awaited addresses go to a replica that asks for them, once they have rested.
 	awaited map[netip.Addr]bool
 	// short: a pod got no address, and the passing of time may free one for it.
