@@ -192,9 +192,14 @@ up() {
   if [[ ! -e $work/without-kwok ]]; then # KWOK makes the volumes
     "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" create --filename="$module/storage-class.yaml" >/dev/null
   fi
-  # The API server refuses a pod until its namespace has this account.
-  "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" wait serviceaccount/default --namespace=default \
-    --for=create --timeout=60s >/dev/null
+  # The API server refuses a pod until its namespace has this account. kube-controller-manager creates it. On a busy machine it
+  # exits first, because it waits only ten seconds for a healthy API server. A kubelet would start it again, and so does this.
+  local deadline=$((SECONDS + 60))
+  until "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" wait serviceaccount/default --namespace=default \
+    --for=create --timeout=2s &>>"$work/kwokctl.log"; do
+    ((SECONDS < deadline)) || die "the namespace default has no service account"
+    alive || "$work/kwokctl" start cluster --name=pod2 &>>"$work/kwokctl.log"
+  done
   alive || die "a component has exited"
   # The file holds the certificates, and everyone who can read it can use the cluster. So it appears last, in one step.
   "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" config view --raw --flatten >"$work/kubeconfig"

@@ -25,6 +25,12 @@ type ownCluster struct {
 
 func newOwnCluster(t *testing.T) *ownCluster {
 	t.Helper()
+	return clusterOf(t, root)
+}
+
+// clusterOf starts a cluster with the programs of this checkout.
+func clusterOf(t *testing.T, checkout string, env ...string) *ownCluster {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "pod2-helm-")
 	if err != nil {
 		t.Fatal(err)
@@ -39,8 +45,8 @@ func newOwnCluster(t *testing.T) *ownCluster {
 			t.Error(err)
 		}
 	})
-	cmd := exec.Command(filepath.Join(root, "hack/localcluster.sh"), "up", cluster)
-	cmd.Env = append(os.Environ(), "NODES=2", "QPS_UNLIMITED=1")
+	cmd := exec.Command(filepath.Join(checkout, "hack/localcluster.sh"), "up", cluster)
+	cmd.Env = append(append(os.Environ(), "NODES=2", "QPS_UNLIMITED=1"), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("start a cluster: %v\n%s", err, out)
 	}

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,39 @@ func TestClusterIsStartedOnce(t *testing.T) {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the output is\n%s\nwant %q in it", out, want)
 		}
+	}
+}
+
+// On a busy machine, kube-controller-manager exits before the API server is healthy. `up`
+// starts it again. Here its first start fails.
+func TestUpStartsTheControllerManagerAgain(t *testing.T) {
+	t.Parallel()
+	checkout := t.TempDir()
+	bin := filepath.Join(checkout, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link := func(name string) {
+		t.Helper()
+		if err := os.Symlink(filepath.Join(root, name), filepath.Join(checkout, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("hack")
+	for _, program := range []string{"server", "kube-apiserver", "kube-scheduler", "kwok", "kwokctl", "kubectl"} {
+		link(filepath.Join("bin", program))
+	}
+	// kwokctl also asks it for its version.
+	const failsOnce = `#!/bin/bash
+if [[ $* == *--kubeconfig=* ]] && mkdir "%[1]s/failed"; then exit 1; fi
+exec -a "$0" "%[2]s/bin/kube-controller-manager" "$@"
+`
+	if err := os.WriteFile(filepath.Join(bin, "kube-controller-manager"), fmt.Appendf(nil, failsOnce, checkout, root), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	clusterOf(t, checkout, "K8S=").kubectl("get", "serviceaccount", "default")
+	if _, err := os.Stat(filepath.Join(checkout, "failed")); err != nil {
+		t.Errorf("the first start did not fail: %v", err)
 	}
 }
 
