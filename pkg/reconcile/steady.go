@@ -71,7 +71,7 @@ func (r *pod2Kind) observePods(key Key, state *pod2.State) (again time.Duration)
 	if known.compare { // one read, because the budget depends on pods of one moment
 		state.Steady, state.Pods = known.replicas.Without(changed).Among(r.pods.by(byPod2, key.path()))
 		sortByName(state.Pods)
-		state.Claims = r.otherClaims(*state, known.claims, changed)
+		state.Claims = r.otherClaims(*state, known, changed)
 		r.steady.keep(key, rememberedPods{state.Steady, state.Pods, state.Claims, true})
 		return 0
 	}
@@ -93,23 +93,24 @@ func (r *pod2Kind) observePods(key Key, state *pod2.State) (again time.Duration)
 		sortByName(state.Pods)
 	}
 	state.Steady = known.replicas.Without(changed)
-	state.Claims = r.otherClaims(*state, known.claims, changed)
+	state.Claims = r.otherClaims(*state, known, changed)
 	r.steady.keep(key, rememberedPods{replicas: state.Steady, others: state.Pods, claims: state.Claims}) // the events are taken, even if the sync fails
 	return 0
 }
 
 // otherClaims returns the PVCs that belong to no steady replica: those of the other replicas, also of surge
-// replicas, those with events, and those that were known, as the cache has them now.
-func (r *pod2Kind) otherClaims(state pod2.State, known []*corev1.PersistentVolumeClaim, changed map[string]bool) []*corev1.PersistentVolumeClaim {
+// replicas and of pods that the cache has no more, those with events, and those that were known. They are as the
+// cache has them now.
+func (r *pod2Kind) otherClaims(state pod2.State, known rememberedPods, changed map[string]bool) []*corev1.PersistentVolumeClaim {
 	if len(state.Pod2.Spec.VolumeClaimTemplates) == 0 {
 		return nil
 	}
 	var names []string
-	for _, claim := range known {
+	for _, claim := range known.claims {
 		names = append(names, claim.Name)
 	}
 	pods := slices.AppendSeq(state.Steady.Others(), maps.Keys(changed))
-	for _, pod := range state.Pods {
+	for _, pod := range slices.Concat(known.others, state.Pods) {
 		pods = append(pods, pod.Name)
 	}
 	for _, pod := range pods {
