@@ -93,12 +93,13 @@ func (s State) seen(own []*v1.AddressHistory) *Seen {
 	} else if is.began.IsZero() {
 		is.began = s.Now
 	}
-	held, _ := is.checksums()
+	held, versions := is.checksums()
 	if held == told(own) {
 		is.bound = time.Time{}
 	} else if is.bound.IsZero() {
 		is.bound = s.Now
 	}
+	is.moved = len(own) > 0 && versions != own[len(own)-1].Spec.Blocks
 	return is
 }
 
@@ -113,11 +114,9 @@ func told(own []*v1.AddressHistory) string {
 // recorded says whether one of the two newest AddressHistories has the record: the answer to
 // its write was lost.
 func recorded(own []*v1.AddressHistory, r v1.AddressRecord) bool {
-	return slices.ContainsFunc(own[max(0, len(own)-2):], func(h *v1.AddressHistory) bool {
-		return slices.ContainsFunc(h.Spec.Records, func(is v1.AddressRecord) bool {
-			same := is.PodUID == r.PodUID || is.PodUID == "" || r.PodUID == "" // another controller saw only its end
-			return same && is.Address == r.Address && is.Pod == r.Pod && is.Gap == r.Gap && is.Until.Equal(&r.Until)
-		})
+	return anyRecord(own[max(0, len(own)-2):], func(is v1.AddressRecord) bool {
+		same := is.PodUID == r.PodUID || is.PodUID == "" || r.PodUID == "" // another controller saw only its end
+		return same && sameHolder(is, r) && is.Gap == r.Gap && is.Until.Equal(&r.Until)
 	})
 }
 
@@ -139,6 +138,10 @@ func (s State) begin(own []*v1.AddressHistory) *Seen {
 		return is
 	}
 	newest := own[len(own)-1]
+	held, versions := is.checksums()
+	if versions == newest.Spec.Blocks {
+		return is
+	}
 	from := metav1.NewTime(newest.Spec.Through.Add(-ViewAge))
 	if first := own[0].Spec.Since; from.Before(&first) {
 		from = first
@@ -150,13 +153,19 @@ func (s State) begin(own []*v1.AddressHistory) *Seen {
 			continue
 		}
 		for _, e := range b.Spec.Entries {
-			if r := passed(e); e.State != v1.AddressBound && !e.Since.Before(&from) && !ended(own, r) {
-				gap = true
+			r := passed(e)
+			same := func(is v1.AddressRecord) bool { return sameHolder(is, r) }
+			ends := func(is v1.AddressRecord) bool { return sameHolder(is, r) && is.Until.Equal(&r.Until) }
+			if e.State == v1.AddressBound || e.Since.Before(&from) || anyRecord(own, ends) {
+				continue
+			}
+			gap = true
+			// The address of a replica also rests from the moment at which its reservation ended.
+			if e.State == v1.AddressReserved || e.Owner == (v1.AddressOwner{}) || !anyRecord(own, same) {
 				missing = append(missing, r)
 			}
 		}
 	}
-	held, versions := is.checksums()
 	rest := time.Duration(ptr.Deref(s.Network.Spec.ReuseDelaySeconds, 60)) * time.Second
 	// While an address rests, the AddressBlock shows its last pod. If it rests for a shorter time
 	// than a record may wait, any change of the AddressBlocks may be a lost record.
@@ -168,14 +177,11 @@ func (s State) begin(own []*v1.AddressHistory) *Seen {
 	return is
 }
 
-// ended says whether the AddressHistories have the end of a tenure, of which the caller may not
-// know the beginning.
-func ended(own []*v1.AddressHistory, r v1.AddressRecord) bool {
-	return slices.ContainsFunc(own, func(h *v1.AddressHistory) bool {
-		return slices.ContainsFunc(h.Spec.Records, func(is v1.AddressRecord) bool {
-			return is.Address == r.Address && is.Pod == r.Pod && is.Until.Equal(&r.Until)
-		})
-	})
+// sameHolder compares the holders of two tenures, of which the beginning may not be known.
+func sameHolder(a, b v1.AddressRecord) bool { return a.Address == b.Address && a.Pod == b.Pod }
+
+func anyRecord(all []*v1.AddressHistory, is func(v1.AddressRecord) bool) bool {
+	return slices.ContainsFunc(all, func(h *v1.AddressHistory) bool { return slices.ContainsFunc(h.Spec.Records, is) })
 }
 
 // bounded has at most limit records to write. A gap replaces the others: the API server refused
@@ -189,8 +195,8 @@ func (s *Seen) bounded(limit int) *Seen {
 	return &is
 }
 
-// Unwritten says whether the newest AddressHistory lacks something.
-func (s *Seen) Unwritten() bool { return s != nil && (len(s.ended) > 0 || !s.bound.IsZero()) }
+// Unwritten says whether the newest AddressHistory lacks something that the next controller needs.
+func (s *Seen) Unwritten() bool { return s != nil && (len(s.ended) > 0 || !s.bound.IsZero() || s.moved) }
 
 // next is the time of the next write; zero: never. due: it is now.
 func (s *Seen) next(state State, own []*v1.AddressHistory, age time.Duration, limit int) (at time.Time, due bool) {
@@ -270,7 +276,7 @@ func (s State) write(p *Plan, written *Seen, own []*v1.AddressHistory, age time.
 		}
 	}
 	written.ended, written.began, written.bound = written.ended[count:], time.Time{}, time.Time{}
-	written.since = s.Now
+	written.since, written.moved = s.Now, false
 	if was == nil {
 		p.Create, p.Confirm = into, true
 		return

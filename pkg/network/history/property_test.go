@@ -26,6 +26,7 @@ type world struct {
 	network   *v1.Network
 	block     *v1.AddressBlock
 	histories []*v1.AddressHistory
+	stopping  bool
 	pods      int
 	version   int
 	ended     []spec.Tenure
@@ -73,10 +74,12 @@ func (w *world) change() {
 		case b.Spec.Entries[i].State == v1.AddressBound && chance.One(w.dice, 3):
 			b.Spec.Entries[i] = bound
 		case b.Spec.Entries[i].State == v1.AddressBound && rest > 0:
-			b.Spec.Entries[i].State, b.Spec.Entries[i].PodUID, b.Spec.Entries[i].Since = v1.AddressResting, "", since
+			b.Spec.Entries[i].State, b.Spec.Entries[i].PodUID, b.Spec.Entries[i].Since = chance.Pick(w.dice, v1.AddressResting, v1.AddressReserved), "", since
+		case b.Spec.Entries[i].State == v1.AddressReserved && chance.One(w.dice, 2): // its owner is gone
+			b.Spec.Entries[i].State, b.Spec.Entries[i].Since = v1.AddressResting, since
 		case b.Spec.Entries[i].State == v1.AddressBound || w.now.Sub(b.Spec.Entries[i].Since.Time) >= rest:
 			b.Spec.Entries = slices.Delete(b.Spec.Entries, i, i+1)
-		default: // it rests, and the same pod comes back
+		default: // the same pod comes back
 			bound.Pod = b.Spec.Entries[i].Pod
 			b.Spec.Entries[i] = bound
 		}
@@ -90,7 +93,7 @@ func (w *world) change() {
 }
 
 func (w *world) state() State {
-	return State{Now: w.now, Namespace: "default", Name: "blue", Network: w.network, Histories: w.histories, Blocks: []*v1.AddressBlock{w.block}, Seen: w.seen, Versions: w.versions}
+	return State{Now: w.now, Namespace: "default", Name: "blue", Network: w.network, Histories: w.histories, Blocks: []*v1.AddressBlock{w.block}, Seen: w.seen, Versions: w.versions, Stopping: w.stopping}
 }
 
 // sync syncs once. The answer to the write may be lost.
@@ -123,6 +126,23 @@ func (w *world) sync() {
 		w.note("the answer is lost")
 	} else {
 		w.seen = p.Written
+	}
+}
+
+// stop is a stop of the controller, which makes its last writes. The next controller finds no gap.
+func (w *world) stop(t *testing.T) {
+	t.Helper()
+	w.note("stopping")
+	w.stopping = true
+	w.sync()
+	for !w.next.IsZero() && w.next.Sub(w.now) <= WritesEvery {
+		w.now = w.next
+		w.sync()
+	}
+	w.stopping = false
+	w.start()
+	if ended := Diff(w.state()).Seen.ended; len(ended) > 0 {
+		t.Fatalf("the next controller records %v\n%s", ended, lines(w.trace))
 	}
 }
 
@@ -169,6 +189,8 @@ func TestNothingIsMissingWithoutAGap(t *testing.T) {
 			case chance.One(dice, 8):
 				w.note("killed")
 				w.start()
+			case chance.One(dice, 8):
+				w.stop(t)
 			case chance.One(dice, 40) && len(w.histories) > 0:
 				w.note("deleted by hand")
 				at := dice.IntN(len(w.histories))

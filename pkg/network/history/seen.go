@@ -27,6 +27,8 @@ type Seen struct {
 	// wrote is the time of the last write; began the time at which there was something to
 	// write again, and bound the time at which the checksum became out of date.
 	wrote, began, bound time.Time
+	// moved: the AddressBlocks have changed since the newest AddressHistory was written, although no holder did.
+	moved bool
 }
 
 // block is an AddressBlock as it was seen.
