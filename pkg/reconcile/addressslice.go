@@ -76,7 +76,9 @@ func (r *addressSliceKind) observe(key Key) (state addressslice.State, again tim
 	}
 	state.RemovalsHeld = r.removals.gathered(key, removalsOf(state))
 	if key.Name == "" {
-		for _, node := range r.nodes.all() {
+		nodes := r.nodes.all()
+		sortByName(nodes)
+		for _, node := range slices.Backward(nodes) { // nodes behind one NAT may report one address: the first node has it
 			for _, address := range addressslice.NodeAddresses(node) {
 				state.Locations[address.String()] = addressslice.HostIP(node)
 			}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -186,6 +187,20 @@ func TestAddressesOfNodes(t *testing.T) {
 	w := newWorld(t, newNode("n1", "192.0.2.1"), newNode("n2", "192.0.2.2"))
 	w.syncWoken(Key{KindAddressSlice, "kube-system", ""})
 	same(t, strings.Join(w.calls, "\n"), "create addressslices nodes.0")
+}
+
+// Nodes behind one NAT may report the same external address. The cache returns nodes in another order each time.
+func TestAnAddressOfManyNodesStaysWithTheFirst(t *testing.T) {
+	var nodes []runtime.Object
+	for i := range 20 {
+		node := newNode(fmt.Sprintf("n%02d", i), fmt.Sprintf("192.0.2.%d", i))
+		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "203.0.113.7"})
+		nodes = append(nodes, node)
+	}
+	w := newWorld(t, nodes...)
+	state, _, err := w.r.kinds.addressSlice.observe(Key{KindAddressSlice, "kube-system", ""})
+	w.must(err)
+	same(t, state.Locations["203.0.113.7"], "192.0.2.0")
 }
 
 func TestConvergedAddressSlicesAreNotWritten(t *testing.T) {
