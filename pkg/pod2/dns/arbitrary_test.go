@@ -45,7 +45,7 @@ func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string) {
 	}
 	for _, name := range []string{"web-blue-0", "web-blue-0-v6", "web-blue-1", "web-blue-2", "web-green-0-v6", "web-green-1-v6", "web-green-7", "web-red-0", "odd-0"} {
 		if one(3) {
-			others = append(others, "slice "+name+" "+some(2, "web-0=10.0.0.2", "web-1=10.0.0.2", "web-100=10.0.0.2", "web-7=fd00::7")+" "+
+			others = append(others, "slice "+name+" "+some(2, "web-0=10.0.0.2", "web-1=10.0.0.2", "web-100=10.0.0.2", "web-7=fd00::7", "other=10.0.0.8")+" "+
 				some(10, "bare", "orphan", "earlier", "of=Pod2/other", "going", "ports", "unlabelled", "fqdn"))
 		}
 	}

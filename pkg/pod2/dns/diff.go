@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/ordinals"
 	"github.com/pod2/pod2/pkg/plan"
 )
 
@@ -113,7 +114,8 @@ func (v *view) writes(s service) ServiceWrites {
 // unseen returns the pods that the Pod2's slices name and the view does not have. A live
 // one also keeps the Service of a Network that the spec no longer has. If the view has
 // another pod with the same name, the former pod is gone. Slices of a Service that is not
-// fit for them are deleted anyway.
+// fit for them are deleted anyway. A pod with another name than a replica's has no DNS name:
+// somebody else wrote its endpoint.
 func (v *view) unseen() []network.PodRef {
 	seen := map[string]bool{}
 	for _, pod := range v.Pods {
@@ -125,7 +127,8 @@ func (v *view) unseen() []network.PodRef {
 			continue
 		}
 		for _, e := range slice.Endpoints {
-			if name := endpointPod(e); name != "" && !seen[name] {
+			name := endpointPod(e)
+			if _, replica := ordinals.Parse(v.Pod2.Name, name); replica && !seen[name] {
 				seen[name] = true
 				refs = append(refs, network.PodRef{Name: name, UID: e.TargetRef.UID})
 			}
