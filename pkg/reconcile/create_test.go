@@ -110,6 +110,30 @@ func TestARefusalThatGoesOnIsNotWrittenAgain(t *testing.T) {
 	same(t, onlyWrites(calls), "create pods web-0 -> Forbidden\ncreate pods web-1 -> Forbidden\ncreate pods web-2 -> Forbidden")
 }
 
+// The API server names the pod, and each sync begins with another one. A new text would wake the Pod2 at once, without
+// backoff. So a text stays the longer the refusal lasts, up to a minute.
+func TestTheTextOfARefusalStays(t *testing.T) {
+	w := newWorld(t, newPod2("web", 70))
+	w.refuse = func(call string) error {
+		if name, ok := strings.CutPrefix(call, "create pods "); ok {
+			return refusal(http.StatusForbidden, metav1.StatusReasonForbidden, name+" is forbidden: exceeded quota")
+		}
+		return nil
+	}
+	var told []string
+	for range 300 {
+		_, _ = w.sync(KindPod2, "web")
+		w.catchUp()
+		if text := readyOf(w); len(told) == 0 || told[len(told)-1] != text {
+			told = append(told, text)
+		}
+		w.later(time.Second)
+	}
+	if len(told) < 5 || len(told) > 15 {
+		t.Errorf("within five minutes, the condition had %d texts: %s", len(told), strings.Join(told, "\n"))
+	}
+}
+
 func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(newPod("web-0 unlabelled of=ReplicaSet/other"))
