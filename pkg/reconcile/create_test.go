@@ -44,6 +44,7 @@ func TestWhichRefusalsTheStatusTells(t *testing.T) {
 		{"quota", quota, "FailedCreate: exceeded quota"},
 		{"invalid template", refusal(422, metav1.StatusReasonInvalid, "spec.containers[0].image: Required value"), "FailedCreate: spec.containers[0].image: Required value"},
 		{"too many requests", refusal(429, metav1.StatusReasonTooManyRequests, "slow down"), missing},
+		{"contended quota", refusal(409, metav1.StatusReasonConflict, "the quota has been modified"), missing},
 		{"internal error", refusal(500, metav1.StatusReasonInternalError, "webhook"), missing},
 		{"no answer", context.DeadlineExceeded, missing},
 	} {

@@ -112,7 +112,9 @@ func (o *outages) explain(key Key, err error) (message string, tell bool) {
 	if errors.Is(err, errOverruled) {
 		return err.Error(), true
 	}
-	if message, tell = forUser(err); tell || endsSteps(err) || !o.lasts(key) {
+	message, tell = forUser(err)
+	tell = tell && !apierrors.IsConflict(err) // a ResourceQuota that others change too: the next attempt succeeds
+	if tell || endsSteps(err) || !o.lasts(key) {
 		return message, tell
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
