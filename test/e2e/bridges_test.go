@@ -12,7 +12,7 @@ import (
 )
 
 // TestMoveFromBridges begins with the version with bridges. It moves the nodes to the eBPF
-// programs as docs/how-to/upgrade.md says, and back. Meanwhile pods of nodes of both kinds
+// programs as docs/contributing/earlier-data-planes.md says, and back. Meanwhile pods of nodes of both kinds
 // reach each other and the world, and replicas keep their addresses.
 func TestMoveFromBridges(t *testing.T) {
 	checkout := os.Getenv("E2E_OLD")
@@ -30,8 +30,8 @@ func TestMoveFromBridges(t *testing.T) {
 	}
 	m.require(t)
 
-	page := upgradePage(t)
-	const from, back = "### From a version with bridges", "### Back to a version with bridges"
+	page := upgradePages(t)
+	const from, back = "## From a version with bridges", "## Back to a version with bridges"
 	there := reader{page: page, dir: root, tag: "new"}
 	there.follow(t, "## 1. Apply the definitions")
 	there.follow(t, "## 2. Apply the roles and policies")
@@ -105,7 +105,7 @@ type move struct {
 // replace drains a node and replaces its agent, as the page says.
 func (m *move) replace(t *testing.T, r reader, node, kind string) {
 	t.Helper()
-	commands := r.commands(t, "### From a version with bridges", 2, node)
+	commands := r.commands(t, "## From a version with bridges", 2, node)
 	last := len(commands) - 1 // uncordon
 	r.run(t, commands[:last]...)
 	other := map[string]string{bridges: programs, programs: bridges}[kind]

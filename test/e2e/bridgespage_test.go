@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// reader follows docs/how-to/upgrade.md in a checkout, with images of a tag.
+// reader follows the pages about upgrades in a checkout, with images of a tag.
 type reader struct {
 	page     map[string][]block
 	dir, tag string
@@ -22,22 +22,27 @@ type reader struct {
 // block is a fence of a page: its language, the word after it, and its text.
 type block struct{ language, word, text string }
 
-// upgradePage returns the fences of the page below each heading.
-func upgradePage(t *testing.T) map[string][]block {
+var headingOrFence = regexp.MustCompile("(?ms)^(##+ [^\n]+)$|^```(yaml|console) ?(\\S*)\n(.*?)^```$")
+
+// upgradePages returns the fences below each heading of the pages about upgrades.
+func upgradePages(t *testing.T) map[string][]block {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs/how-to/upgrade.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, heading := map[string][]block{}, ""
-	for _, found := range regexp.MustCompile("(?ms)^(##+ [^\n]+)$|^```(yaml|console) ?(\\S*)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
-		if found[1] != "" {
-			heading = found[1]
-			continue
+	fences := map[string][]block{}
+	for _, page := range []string{"docs/how-to/upgrade.md", "docs/contributing/earlier-data-planes.md"} {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
 		}
-		page[heading] = append(page[heading], block{found[2], found[3], found[4]})
+		heading := ""
+		for _, found := range headingOrFence.FindAllStringSubmatch(string(text), -1) {
+			if found[1] != "" {
+				heading = found[1]
+				continue
+			}
+			fences[heading] = append(fences[heading], block{found[2], found[3], found[4]})
+		}
 	}
-	return page
+	return fences
 }
 
 // fill replaces the words in capitals of the page.
@@ -68,7 +73,7 @@ func (r reader) commands(t *testing.T, heading string, number int, node string) 
 		}
 	}
 	if number >= len(fences) {
-		t.Fatalf("docs/how-to/upgrade.md has %d fences below %q, want number %d", len(fences), heading, number)
+		t.Fatalf("the pages about upgrades have %d fences below %q, want number %d", len(fences), heading, number)
 	}
 	for line := range strings.Lines(fences[number]) {
 		if command, ok := strings.CutPrefix(strings.TrimSpace(line), "$ "); ok {
@@ -88,7 +93,7 @@ func (r reader) fence(t *testing.T, heading string, number int) {
 func (r reader) follow(t *testing.T, heading string) {
 	t.Helper()
 	if n := len(r.page[heading]); n != 1 {
-		t.Fatalf("docs/how-to/upgrade.md has %d fences below %q, want 1", n, heading)
+		t.Fatalf("the pages about upgrades have %d fences below %q, want 1", n, heading)
 	}
 	r.fence(t, heading, 0)
 }
@@ -106,7 +111,7 @@ func (r reader) save(t *testing.T, heading string) {
 		}
 	}
 	if saved != 1 {
-		t.Fatalf("docs/how-to/upgrade.md has %d manifests below %q, want 1", saved, heading)
+		t.Fatalf("the pages about upgrades have %d manifests below %q, want 1", saved, heading)
 	}
 }
 

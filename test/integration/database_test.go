@@ -45,6 +45,7 @@ func TestDatabaseExample(t *testing.T) {
 		t.Fatalf("found only %q", commands)
 	}
 	for _, command := range commands {
+		command = strings.ReplaceAll(command, "shop", ns) // the tutorial uses the namespace shop
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", command)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))

@@ -28,7 +28,6 @@ var notRun = map[string]string{
 	"aggregated": "KWOK runs no container: the test starts pod2-apiserver",
 	"helm":       "installs objects that the cluster of all tests already has: TestHelm does the same on its own cluster",
 	"kustomize":  "creates objects that the cluster of all tests already has: TestKustomize compares the objects",
-	"bridges":    "needs nodes with the data plane of an earlier version: make e2e-move runs them",
 }
 
 // page is a tutorial or a how-to guide, and the cluster that its reader has.
@@ -119,7 +118,7 @@ func TestInstallUpgradeUninstallPages(t *testing.T) {
 	startController(t, "", "--kubeconfig", asServiceAccount(t))
 	restoreCRDs(t)
 	runUserPage(t, "default", dir, "docs/how-to/install.md", "helm helm helm kustomize registry controller")
-	runUserPage(t, "default", dir, "docs/how-to/upgrade.md", "helm bridges bridges bridges bridges bridges bridges")
+	runUserPage(t, "default", dir, "docs/how-to/upgrade.md", "helm")
 	runUserPage(t, "default", dir, "docs/how-to/uninstall.md", "helm helm nodes")
 	installation.there = false // no test runs beside this one
 	if left := run(t, "", "get", "crds,clusterroles,mutatingadmissionpolicies,validatingadmissionpolicies", "-o", "name"); strings.Contains(left, "samplecrd") || strings.Contains(left, "pod2") {
