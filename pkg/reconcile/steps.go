@@ -27,7 +27,7 @@ const (
 )
 
 // outages remembers since when the syncs of a key have failed without a success in
-// between, how often, and what conditions say about it.
+// between, how often, and which messages conditions have.
 type outages struct {
 	mu    sync.Mutex
 	clock clock.PassiveClock

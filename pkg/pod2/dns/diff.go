@@ -115,7 +115,7 @@ func (v *view) writes(s service) ServiceWrites {
 // one also keeps the Service of a Network that the spec no longer has. If the view has
 // another pod with the same name, the former pod is gone. Slices of a Service that is not
 // fit for them are deleted anyway. A pod with another name than a replica's has no DNS name:
-// somebody else wrote its endpoint.
+// another client wrote its endpoint.
 func (v *view) unseen() []network.PodRef {
 	seen := map[string]bool{}
 	for _, pod := range v.Pods {

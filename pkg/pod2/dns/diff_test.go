@@ -61,7 +61,7 @@ func TestSlices(t *testing.T) {
 			create slice web-blue-0: +web-0 +web-1 +web-2`},
 		{"with the Service", "networks=blue", []string{"web-0 blue=10.0.0.2"}, `
 			create Service web-blue`},
-		{"not of a pod that somebody else named", "networks=blue", []string{"service web-blue", "slice web-blue-0 web-0=10.0.0.2 other=10.0.0.8", "web-0 blue=10.0.0.2"}, `
+		{"not of a pod that another client named", "networks=blue", []string{"service web-blue", "slice web-blue-0 web-0=10.0.0.2 other=10.0.0.8", "web-0 blue=10.0.0.2"}, `
 			update slice web-blue-0 (version 7): -other`},
 		{"of each family", "networks=blue,green", []string{"service web-blue", "service web-green", "web-0 blue=10.0.0.2 green=fd00::2", "web-1 blue=fd00::3"}, `
 			create slice web-blue-0: +web-0
