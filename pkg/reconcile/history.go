@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
@@ -139,16 +140,11 @@ func (r *historyKind) apply(ctx context.Context, key Key, state history.State, p
 	return result, nil
 }
 
-// unwritten returns the keys of Networks whose AddressHistories lack something.
-func (r *historyKind) unwritten() (keys []Key) {
+// all returns the keys of all Networks.
+func (r *historyKind) all() (keys []Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, path := range slices.Sorted(maps.Keys(r.of)) {
-		if m := r.of[path]; len(m.versions) > 0 || m.seen.Unwritten() {
-			keys = append(keys, keysOf(KindAddressHistory, []string{path})...)
-		}
-	}
-	return keys
+	return keysOf(KindAddressHistory, slices.Sorted(maps.Keys(r.of)))
 }
 
 // Time for the last writes before a stop, and between two attempts.
@@ -158,7 +154,8 @@ const (
 )
 
 // Finish writes the AddressHistories that wait for more records. Call it when no sync runs any
-// more, because the controller stops. The next controller then finds no gap.
+// more, because the controller stops. The next controller then finds no gap. The cache may not
+// show the last writes of AddressBlocks yet.
 func (r *Reconciler) Finish(ctx context.Context) {
 	h := r.kinds.history
 	if !h.leads.Load() {
@@ -167,8 +164,9 @@ func (r *Reconciler) Finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, finishLimit)
 	defer cancel()
 	h.stops.Store(true)
+	_ = wait.PollUntilContextTimeout(ctx, finishPause, finishLimit/2, true, func(context.Context) (bool, error) { return !r.ownWrites.anyAhead(KindNetwork), nil })
 	never := func(error) bool { return false }
-	_, _ = forEachUntil(ctx, atOnce, h.unwritten(), never, func(ctx context.Context, key Key) error {
+	_, _ = forEachUntil(ctx, atOnce, h.all(), never, func(ctx context.Context, key Key) error {
 		for {
 			result, err := r.Sync(ctx, key)
 			if err == nil && (result.RequeueAfter == 0 || result.RequeueAfter > history.WritesEvery) {

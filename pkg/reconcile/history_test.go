@@ -3,6 +3,7 @@ package reconcile
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -77,6 +78,26 @@ func TestNothingIsRecordedThatHappenedBeforeTheFirstSync(t *testing.T) {
 	same(t, w.syncText(KindAddressHistory, "blue"), "")
 	w.later(history.EndsEvery)
 	same(t, w.syncText(KindAddressHistory, "blue"), "")
+}
+
+// The last sync before the stop may have ended a tenure, and the cache shows its write a moment later.
+func TestTheStopWaitsForTheLastWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"))
+		same(t, w.syncText(KindAddressHistory, "blue"), "")
+		w.later(history.HoldersEvery)
+		same(t, w.syncText(KindAddressHistory, "blue"), "get networks blue\ncreate addresshistories blue-0")
+		w.catchUp()
+		if calls := w.syncText(KindNetwork, "blue"); !strings.Contains(calls, "patch addressblocks blue-10.1.0.0") {
+			t.Fatalf("want the end of a tenure, got\n%s", calls)
+		}
+		time.AfterFunc(2*finishPause, func() { w.catchUp() })
+		w.later(history.WritesEvery)
+		w.r.Finish(t.Context())
+		if records := stored[*v1.AddressHistory](w, "blue-0").Spec.Records; len(records) != 1 || records[0].Pod != "a" {
+			t.Errorf("the records are %v", records)
+		}
+	})
 }
 
 // A controller that stops does not wait for more records.

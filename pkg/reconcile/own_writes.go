@@ -132,6 +132,18 @@ func (w *ownWrites) ahead(key Key) string {
 	return why
 }
 
+// anyAhead says whether the caches do not show yet all writes for the objects of a kind.
+func (w *ownWrites) anyAhead(kind string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, entry := range w.byKey {
+		if key.Kind == kind && w.unseen(entry) != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // unseen says which of the writes a cache does not show yet.
 func (w *ownWrites) unseen(entry *writes) string {
 	for res, version := range entry.versions {
