@@ -90,7 +90,7 @@ func Serves(ctx context.Context, server resourceLister, o Optional) (bool, error
 
 // served are the resources that we watch, by group and version.
 var served = []struct{ groupVersion, resources string }{
-	{samplecrdv1.GroupVersion.String(), "addressblocks networks pod2s vnis"},
+	{samplecrdv1.GroupVersion.String(), "addressblocks addresshistories addressslices networks pod2s sidecars vnis"},
 	{stablev1.GroupVersion.String(), "crontabs"},
 }
 

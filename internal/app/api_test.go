@@ -52,7 +52,7 @@ func TestWaitForAPI(t *testing.T) {
 		want   string
 	}{
 		{"is there", func(time.Duration) (string, error) {
-			return "networks networks/status pod2s addressblocks vnis crontabs", nil
+			return "networks networks/status pod2s addressblocks addresshistories addressslices sidecars vnis crontabs", nil
 		}, "0s: <nil>"},
 		{"comes up: refuses, then lacks the CRDs, then has some, then all", func(age time.Duration) (string, error) {
 			switch {
@@ -63,13 +63,13 @@ func TestWaitForAPI(t *testing.T) {
 			case age < 15*time.Second:
 				return "networks crontabs", nil
 			}
-			return "addressblocks networks pod2s vnis crontabs", nil
+			return "addressblocks addresshistories addressslices networks pod2s sidecars vnis crontabs", nil
 		}, "16s: <nil>"},
 		{"never has the CRDs", func(time.Duration) (string, error) { return "", absent },
-			"1m0s: gave up after 1m0s: the cluster does not serve addressblocks, networks, pod2s, vnis of samplecrd.k8s.io/v1: apply crd/ first: kubectl apply -f crd/"},
-		{"never has one of them", func(time.Duration) (string, error) { return "addressblocks networks vnis", nil },
+			"1m0s: gave up after 1m0s: the cluster does not serve addressblocks, addresshistories, addressslices, networks, pod2s, sidecars, vnis of samplecrd.k8s.io/v1: apply crd/ first: kubectl apply -f crd/"},
+		{"never has one of them", func(time.Duration) (string, error) { return "addressblocks addresshistories addressslices networks sidecars vnis", nil },
 			"1m0s: gave up after 1m0s: the cluster does not serve pod2s of samplecrd.k8s.io/v1: apply crd/ first: kubectl apply -f crd/"},
-		{"never has those of the other group", func(time.Duration) (string, error) { return "addressblocks networks pod2s vnis", nil },
+		{"never has those of the other group", func(time.Duration) (string, error) { return "addressblocks addresshistories addressslices networks pod2s sidecars vnis", nil },
 			"1m0s: gave up after 1m0s: the cluster does not serve crontabs of stable.example.com/v1: apply crd/ first: kubectl apply -f crd/"},
 		{"never answers", func(time.Duration) (string, error) { return "", errors.New("connection refused") },
 			"1m0s: gave up after 1m0s: ask the API server for the resources of samplecrd.k8s.io/v1: connection refused"},
