@@ -73,7 +73,7 @@ func (s *caches) waitingNetworks(namespace, name string) []Key {
 // it binds and that have yet to publish, or whose condition says that they wait.
 func (s *caches) wokenByBlock(block *v1.AddressBlock) []Key {
 	keys := append(s.waitingNetworks(block.Namespace, block.Spec.Network), Key{KindNetwork, block.Namespace, block.Spec.Network})
-	keys = append(keys, s.waitingPod2s(block)...)
+	keys = append(keys, s.waitingPod2s(block.Namespace, block.Spec.Network)...)
 	for _, e := range block.Spec.Entries {
 		if e.State != v1.AddressBound {
 			continue
@@ -87,12 +87,12 @@ func (s *caches) wokenByBlock(block *v1.AddressBlock) []Key {
 }
 
 // waitingPod2s returns the Pod2s with a replica that may wait for an address of the
-// AddressBlock: they ask for addresses of its Network and are not complete. A Pod2 whose
+// Network: they ask for addresses of it and are not complete. A Pod2 whose
 // status does not say so yet decides again when its status is written.
-func (s *caches) waitingPod2s(block *v1.AddressBlock) []Key {
+func (s *caches) waitingPod2s(namespace, network string) []Key {
 	var keys []Key
-	for _, p := range s.pod2s.by(byNetwork, path(block.Namespace, block.Spec.Network)) {
-		wants := slices.ContainsFunc(p.Spec.Networks, func(n v1.Pod2Network) bool { return n.Name == block.Spec.Network && len(n.Addresses) > 0 })
+	for _, p := range s.pod2s.by(byNetwork, path(namespace, network)) {
+		wants := slices.ContainsFunc(p.Spec.Networks, func(n v1.Pod2Network) bool { return n.Name == network && len(n.Addresses) > 0 })
 		progress := meta.FindStatusCondition(p.Status.Conditions, v1.ConditionProgressing)
 		if wants && (progress == nil || progress.Reason != pod2.ReasonComplete) {
 			keys = append(keys, keyOf(KindPod2, p))
@@ -158,6 +158,28 @@ func wokenByPod2(p *v1.Pod2) []Key {
 // A StatefulSet wakes the Networks that reserve addresses for it.
 func wokenByStatefulSet(set *appsv1.StatefulSet) []Key {
 	return keysOf(KindNetwork, inNamespace(set.Namespace, attachment.RequestedNetworks(set.Spec.Template.Annotations)))
+}
+
+// besidePod2 returns the Pod2s that may wait for an address which is reserved for a replica of this one: it becomes
+// available if that replica is scaled away. No AddressBlock changes then.
+func (s *caches) besidePod2(p *v1.Pod2) []Key { return s.waitingBeside(p.Namespace, pod2.Networks(p)) }
+
+func (s *caches) besideStatefulSet(set *appsv1.StatefulSet) []Key {
+	return s.waitingBeside(set.Namespace, attachment.RequestedNetworks(set.Spec.Template.Annotations))
+}
+
+func (s *caches) waitingBeside(namespace string, networks []string) (keys []Key) {
+	for _, name := range networks {
+		keys = append(keys, s.waitingPod2s(namespace, name)...)
+	}
+	return keys
+}
+
+// sameGeneration recognizes updates that leave the spec.
+func sameGeneration(old, new any) bool {
+	was, ok1 := old.(metav1.Object)
+	is, ok2 := new.(metav1.Object)
+	return ok1 && ok2 && was.GetUID() == is.GetUID() && was.GetGeneration() == is.GetGeneration()
 }
 
 // A StorageClass wakes the Pod2s of its PVCs, because it decides whether they may grow.

@@ -78,6 +78,8 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		{"Pod2", nil, newPod2("web", 1, "blue", "green"), "DNS web, Network blue, Network green, Pod2 web"},
 		{"Pod2 whose template asks", nil, withTemplateRequest(newPod2("web", 1), "blue"), "DNS web, Network blue, Pod2 web"},
 		{"StatefulSet", nil, newStatefulSet("db", "blue, green", 0, 1), "Network blue, Network green"},
+		{"Pod2, another one wants addresses of its Network", []runtime.Object{wantsAddresses(newPod2("web", 1, "blue"))}, newPod2("db", 1, "blue", "green"), "DNS db, Network blue, Network green, Pod2 db, Pod2 web"},
+		{"StatefulSet, a Pod2 wants addresses of its Network", []runtime.Object{wantsAddresses(newPod2("web", 1, "blue"))}, newStatefulSet("db", "blue", 0, 1), "Network blue, Pod2 web"},
 		{"VNI", nil, &v1.VNI{Spec: v1.VNISpec{Network: v1.NetworkReference{Namespace: ns, Name: "blue"}}}, "Multus blue"},
 		{"definition of any owner", nil, &nadv1.NetworkAttachmentDefinition{ObjectMeta: metaOf("blue")}, "Multus blue"},
 		{"AddressSlice of a Network", nil, &v1.AddressSlice{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "blue-0", Labels: map[string]string{v1.NetworkLabel: "blue"}}}, "AddressSlice blue"},
