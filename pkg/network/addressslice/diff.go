@@ -239,7 +239,11 @@ func (s State) create(names map[string]bool) *v1.AddressSlice {
 	}
 	slice := &v1.AddressSlice{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: prefix + strconv.Itoa(number), Labels: s.labels()}}
 	if s.Network != nil {
-		slice.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.Network, schema.GroupVersion(v1.GroupVersion).WithKind("Network"))}
+		owner := metav1.NewControllerRef(s.Network, schema.GroupVersion(v1.GroupVersion).WithKind("Network"))
+		// Running pods need it while the Network waits for them. If it blocked a deletion in the foreground, the garbage
+		// collector would delete it again with each other object that ends.
+		owner.BlockOwnerDeletion = nil
+		slice.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
 	names[slice.Name] = true
 	return slice

@@ -227,3 +227,12 @@ func TestRuns(t *testing.T) {
 		t.Error("a reserved address counts as bound")
 	}
 }
+
+// With 200 pods, the garbage collector deleted each slice of a Network that was deleted in the foreground.
+func TestASliceDoesNotBlockTheDeletionOfItsNetwork(t *testing.T) {
+	for _, slice := range Diff(blue(1)).Create {
+		if owner := slice.OwnerReferences[0]; owner.BlockOwnerDeletion != nil {
+			t.Errorf("the owner reference is %v", owner)
+		}
+	}
+}
