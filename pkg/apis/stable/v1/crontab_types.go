@@ -61,9 +61,9 @@ type CronTabSpec struct {
 	// minute.
 	//
 	// A schedule that does not parse or is never due is accepted, but the
-	// condition Scheduled reports it, and nothing runs until you repair it. The
-	// repair starts the most recent missed run at once, unless
-	// startingDeadlineSeconds have passed.
+	// condition Scheduled reports it, and nothing runs until you repair it. If it
+	// was valid before, the repair starts the most recent missed run at once,
+	// unless startingDeadlineSeconds have passed.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -137,8 +137,9 @@ type CronTabSpec struct {
 	Suspend *bool `json:"suspend,omitempty"`
 
 	// concurrencyPolicy controls a run that is due while another is active.
-	// "Allow" starts it, "Forbid" skips it, and "Replace" starts it in place of
-	// the active one. Defaults to "Forbid" with networks, so runs that wait for
+	// "Allow" starts it, and "Replace" starts it in place of the active one.
+	// With "Forbid" the last missed run starts when the active one has ended,
+	// unless startingDeadlineSeconds have passed by then. Defaults to "Forbid" with networks, so runs that wait for
 	// addresses do not pile up. Defaults to "Allow" without networks.
 	//
 	// +optional
