@@ -9,8 +9,8 @@ func (r *report) Summary() []string {
 	}
 	address := func(allocator string) string { return r.Number("%.0f", "addresses", allocator, "per second") }
 	return []string{
-		fmt.Sprintf("%d pods are Ready after %s s if a Pod2 creates them, %s s if a Deployment does, and %s s if a CloneSet of OpenKruise does.", r.N(),
-			number("%.1f", pod2, "ready"), number("%.1f", deployment, "ready"), number("%.1f", cloneSet, "ready")),
+		fmt.Sprintf("%d pods are Ready after %s s if a Pod2 creates them with an address each, %s s without addresses, %s s if a Deployment does, and %s s if a CloneSet of OpenKruise does.", r.N(),
+			number("%.1f", pod2OnOne, "ready"), number("%.1f", pod2, "ready"), number("%.1f", deployment, "ready"), number("%.1f", cloneSet, "ready")),
 		fmt.Sprintf("To change the image of all these pods in place, Pod2 needs %s API writes for each pod, and OpenKruise %s (CloneSet) or %s (StatefulSet).",
 			number("%.1f", pod2, "updated", "writes"), number("%.1f", cloneSet, "updated", "writes"), number("%.1f", advanced, "updated", "writes")),
 		fmt.Sprintf("When sixteen pods at once wait for addresses, Pod2 gives them %s in a second, Spiderpool %s, and whereabouts %s, or %s with its fast IPAM.",
