@@ -67,9 +67,13 @@ func TestWaitForAPI(t *testing.T) {
 		}, "16s: <nil>"},
 		{"never has the CRDs", func(time.Duration) (string, error) { return "", absent },
 			"1m0s: gave up after 1m0s: the cluster does not serve addressblocks, addresshistories, addressslices, networks, pod2s, sidecars, vnis of samplecrd.k8s.io/v1: apply crd/ first: kubectl apply -f crd/"},
-		{"never has one of them", func(time.Duration) (string, error) { return "addressblocks addresshistories addressslices networks sidecars vnis", nil },
+		{"never has one of them", func(time.Duration) (string, error) {
+			return "addressblocks addresshistories addressslices networks sidecars vnis", nil
+		},
 			"1m0s: gave up after 1m0s: the cluster does not serve pod2s of samplecrd.k8s.io/v1: apply crd/ first: kubectl apply -f crd/"},
-		{"never has those of the other group", func(time.Duration) (string, error) { return "addressblocks addresshistories addressslices networks pod2s sidecars vnis", nil },
+		{"never has those of the other group", func(time.Duration) (string, error) {
+			return "addressblocks addresshistories addressslices networks pod2s sidecars vnis", nil
+		},
 			"1m0s: gave up after 1m0s: the cluster does not serve crontabs of stable.example.com/v1: apply crd/ first: kubectl apply -f crd/"},
 		{"never answers", func(time.Duration) (string, error) { return "", errors.New("connection refused") },
 			"1m0s: gave up after 1m0s: ask the API server for the resources of samplecrd.k8s.io/v1: connection refused"},

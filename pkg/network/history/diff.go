@@ -196,7 +196,9 @@ func (s *Seen) bounded(limit int) *Seen {
 }
 
 // Unwritten says whether the newest AddressHistory lacks something that the next controller needs.
-func (s *Seen) Unwritten() bool { return s != nil && (len(s.ended) > 0 || !s.bound.IsZero() || s.moved) }
+func (s *Seen) Unwritten() bool {
+	return s != nil && (len(s.ended) > 0 || !s.bound.IsZero() || s.moved)
+}
 
 // next is the time of the next write; zero: never. due: it is now.
 func (s *Seen) next(state State, own []*v1.AddressHistory, age time.Duration, limit int) (at time.Time, due bool) {
