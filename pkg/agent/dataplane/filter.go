@@ -28,10 +28,15 @@ func table(s State) Table {
 	translated := func(family string, transit netip.Prefix) string {
 		return fmt.Sprintf(`%s saddr %s ct state new,established,related accept`, family, transit)
 	}
+	// Only packets by pod2gw may have a transit address as source. With a forged one, masquerade would translate the
+	// packet, and conntrack would take the answers for those to the pod with this address.
+	forged := []string{
+		fmt.Sprintf(`ip saddr %s counter drop comment "inbound"`, s.Transit),
+		fmt.Sprintf(`ip6 saddr %s counter drop comment "inbound"`, Transit6)}
 	return Table{
 		Sets: sets(s),
 		Chains: []Chain{
-			{"forward", "filter", 0, append([]string{in + ` goto outbound`, out + ` goto inbound`}, vxlan.forward...)},
+			{"forward", "filter", 0, slices.Concat([]string{in + ` goto outbound`}, forged, []string{out + ` goto inbound`}, vxlan.forward)},
 			{Name: "outbound", Rules: slices.Concat([]string{
 				out + ` counter drop comment "network"`},
 				both(`%[1]s daddr @nodes%[2]s counter drop comment "node"`),
@@ -48,7 +53,7 @@ func table(s State) Table {
 			{"input", "filter", 0, slices.Concat([]string{in + ` counter drop comment "node"`}, vxlan.input)},
 			{"output", "filter", -300, slices.Concat([]string{
 				out + ` ip6 daddr ff00::/8 drop`, // the kernel tells by itself which groups it listens to
-				out + ` counter drop comment "inbound"`}, both(vxlan.match+` `+vxlan.untracked))},
+				out + ` counter drop comment "inbound"`}, forged, both(vxlan.match+` `+vxlan.untracked))},
 			{"postrouting", "nat", 100, []string{
 				fmt.Sprintf(`ip saddr %s oifname != "%s" masquerade`, s.Transit, GatewayName),
 				fmt.Sprintf(`ip6 saddr %s oifname != "%s" masquerade`, Transit6, GatewayName),

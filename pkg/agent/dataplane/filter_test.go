@@ -44,6 +44,8 @@ func TestHostTable(t *testing.T) {
 			chain forward {
 				type filter hook forward priority 0; policy accept;
 				iifname "pod2gw" goto outbound
+				ip saddr 100.64.0.0/16 counter drop comment "inbound"
+				ip6 saddr fd64:706f:6432::/96 counter drop comment "inbound"
 				oifname "pod2gw" goto inbound
 				meta l4proto udp th dport 4789 @th,96,24 >= 65536 ip daddr @nodes4 counter drop comment "vxlan"
 				meta l4proto udp th dport 4789 @th,96,24 >= 65536 ip6 daddr @nodes6 counter drop comment "vxlan"
@@ -77,6 +79,8 @@ func TestHostTable(t *testing.T) {
 				type filter hook output priority -300; policy accept;
 				oifname "pod2gw" ip6 daddr ff00::/8 drop
 				oifname "pod2gw" counter drop comment "inbound"
+				ip saddr 100.64.0.0/16 counter drop comment "inbound"
+				ip6 saddr fd64:706f:6432::/96 counter drop comment "inbound"
 				meta l4proto udp th dport 4789 @th,96,24 >= 65536 ip daddr @nodes4 notrack
 				meta l4proto udp th dport 4789 @th,96,24 >= 65536 ip6 daddr @nodes6 notrack
 			}

@@ -128,7 +128,7 @@ func inner(frames [][]byte) []string {
 func (p *labPod) listen(port string) func(time.Duration) string {
 	p.Helper()
 	var inbox net.PacketConn
-	p.in(p.name, func() (err error) { inbox, err = net.ListenPacket("udp4", port); return err })
+	p.in(p.name, func() (err error) { inbox, err = net.ListenPacket("udp", port); return err })
 	p.Cleanup(func() { _ = inbox.Close() })
 	return func(wait time.Duration) string {
 		b := make([]byte, 1<<16)

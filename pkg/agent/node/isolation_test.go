@@ -161,6 +161,31 @@ func noWayToNodes(t *testing.T, f family) {
 	}
 }
 
+// A host outside and a program of the node send with the transit address of a pod, to a host that answers. If the node
+// translated such a packet, conntrack would let the answer in to the pod.
+func TestForgedTransitAddress(t *testing.T) { eachFamily(t, forgedTransitAddress) }
+
+func forgedTransitAddress(t *testing.T, f family) {
+	l, blue, _ := f.twoByTwo(t)
+	p, node1 := blue[0], l.nodes[0]
+	l.echo("node2", "node2")
+	l.route("world", "eth0", only(f.node(2)), f.node(1))
+	if got := l.answer("world", f.node(2), patience); got != "node2 "+f.world().String() {
+		t.Fatalf("with its own address: %q answers", got)
+	}
+	inbox := p.listen(":7777")
+	for _, sender := range []string{"world", "node1"} {
+		before := node1.filtered("inbound")
+		l.sendAs(sender, netip.AddrPortFrom(p.transit(), 7777), netip.AddrPortFrom(f.node(2), 7))
+		if got := inbox(silence); got != "" {
+			t.Errorf("sent by %s: the pod got %q", sender, got)
+		}
+		if node1.filtered("inbound") == before {
+			t.Errorf("sent by %s: nothing was counted", sender)
+		}
+	}
+}
+
 // route in a namespace by way of a gateway.
 func (l *lab) route(namespace, dev string, to netip.Prefix, via netip.Addr) {
 	l.Helper()

@@ -8,8 +8,11 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // An answer that must come gets patience. One that must not come gets silence, which is
@@ -107,6 +110,32 @@ func (l *lab) answer(from string, ip netip.Addr, patience time.Duration) string 
 		}
 	}
 	return ""
+}
+
+// sendAs sends a packet from an address that the namespace does not have.
+func (l *lab) sendAs(namespace string, from, to netip.AddrPort) {
+	l.Helper()
+	level, option := unix.SOL_IP, unix.IP_TRANSPARENT
+	if from.Addr().Is6() {
+		level, option = unix.SOL_IPV6, unix.IPV6_TRANSPARENT
+	}
+	dialer := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(from), Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		err2 := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), level, option, 1) })
+		return errors.Join(err, err2)
+	}}
+	l.in(namespace, func() error {
+		conn, err := dialer.Dial("udp", to.String())
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_, err = conn.Write([]byte("?"))
+		if errors.Is(err, unix.EPERM) {
+			return nil // the node's filter dropped it
+		}
+		return err
+	})
 }
 
 // connects returns the name of the host that answers over TCP, which may come from any of its
