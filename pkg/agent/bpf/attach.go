@@ -22,7 +22,18 @@ const (
 
 // AttachPort to the host's end of the veth of a pod.
 func (p *Programs) AttachPort(index int) error {
-	return p.attach(index, "from_port", "to_port")
+	return p.attach(qdiscs{}, index, "from_port", "to_port")
+}
+
+// AttachPorts does the same for many pods, and returns an error for each port that takes no programs.
+func (p *Programs) AttachPorts(indexes []int) (errs []error) {
+	all := qdiscs{}
+	for _, index := range indexes {
+		if err := p.attach(all, index, "from_port", "to_port"); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
 }
 
 // AttachWire to an interface that leads to other nodes, before all programs of others if the kernel can. Filters of
@@ -33,7 +44,7 @@ func (p *Programs) AttachWire(index int) error {
 		return err
 	}
 	if !first {
-		return p.attach(index, "from_wire", "to_wire")
+		return p.attach(qdiscs{}, index, "from_wire", "to_wire")
 	}
 	_, err = detachFilters(index)
 	return err
@@ -41,20 +52,21 @@ func (p *Programs) AttachWire(index int) error {
 
 // AttachVXLAN to the VXLAN device.
 func (p *Programs) AttachVXLAN(index int) error {
-	return p.attach(index, "from_vxlan", "")
+	return p.attach(qdiscs{}, index, "from_vxlan", "")
 }
 
 // AttachGateway to both ends of the pair by which packets leave Networks and come back: that of the node's stack, and
 // that of the programs.
 func (p *Programs) AttachGateway(node, programs int) error {
-	return errors.Join(p.attach(node, "", "to_gateway"), p.attach(programs, "from_gateway", "to_port"))
+	all := qdiscs{}
+	return errors.Join(p.attach(all, node, "", "to_gateway"), p.attach(all, programs, "from_gateway", "to_port"))
 }
 
 // AttachLoopback to the loopback interface, where VXLAN of our Networks is always forged: with a raw socket, a
 // program of the node can send it to the node's own address with another node's as source. It attaches
 // to_wire to arriving packets, because a raw socket can skip programs for packets that leave.
 func (p *Programs) AttachLoopback() error {
-	return p.attach(Loopback, "to_wire", "")
+	return p.attach(qdiscs{}, Loopback, "to_wire", "")
 }
 
 // Loopback is the index of the interface lo in every network namespace.
@@ -62,8 +74,8 @@ const Loopback = 1
 
 // attach the programs for packets from and to the interface; "" attaches none. Programs that are
 // attached already are replaced, and no packet passes without one.
-func (p *Programs) attach(index int, from, to string) error {
-	if err := addClsact(index); err != nil {
+func (p *Programs) attach(all qdiscs, index int, from, to string) error {
+	if err := all.addClsact(index); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -84,31 +96,50 @@ func (p *Programs) attach(index int, from, to string) error {
 	return nil
 }
 
+// qdiscs are the kinds of those for packets that arrive, by interface. The kernel lists the qdiscs of all interfaces or
+// none, which takes milliseconds on a node with many pods. So one list serves a round of many ports.
+type qdiscs map[int]string
+
+// of an interface. A list that lacks the interface is older than its qdisc.
+func (q qdiscs) of(index int) (string, error) {
+	if kind, listed := q[index]; listed {
+		return kind, nil
+	}
+	all, err := netlink.QdiscList(nil)
+	if err != nil {
+		return "", fmt.Errorf("list the qdiscs: %w", err)
+	}
+	for _, one := range all {
+		if one.Attrs().Parent == netlink.HANDLE_CLSACT {
+			q[one.Attrs().LinkIndex] = one.Type()
+		}
+	}
+	return q[index], nil
+}
+
 // addClsact to an interface that has none. A qdisc of the older kind "ingress" takes its place: the kernel then
 // accepts a filter for packets that leave, and never runs it.
-func addClsact(index int) error {
+func (q qdiscs) addClsact(index int) error {
 	qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
 	err := netlink.QdiscAdd(qdisc)
+	if err == nil {
+		return nil
+	}
 	if !errors.Is(err, unix.EEXIST) {
-		if err != nil {
-			return fmt.Errorf("attach to interface %d: add clsact: %w", index, err)
-		}
+		return fmt.Errorf("attach to interface %d: add clsact: %w", index, err)
+	}
+	kind, err := q.of(index)
+	if err != nil {
+		return fmt.Errorf("attach to interface %d: %w", index, err)
+	}
+	if kind == "" || kind == qdisc.Type() { // "": gone meanwhile
 		return nil
 	}
 	link, err := netlink.LinkByIndex(index)
 	if err != nil {
 		return fmt.Errorf("attach to interface %d: find it: %w", index, err)
 	}
-	all, err := netlink.QdiscList(link)
-	if err != nil {
-		return fmt.Errorf("attach to interface %d: list its qdiscs: %w", index, err)
-	}
-	for _, q := range all {
-		if q.Attrs().Parent == netlink.HANDLE_CLSACT && q.Type() != qdisc.Type() {
-			return fmt.Errorf("attach to interface %d: another program's %s qdisc is on %s: let that program use clsact, or remove it with: tc qdisc del dev %[3]s ingress", index, q.Type(), link.Attrs().Name)
-		}
-	}
-	return nil
+	return fmt.Errorf("attach to interface %d: another program's %s qdisc is on %s: let that program use clsact, or remove it with: tc qdisc del dev %[3]s ingress", index, kind, link.Attrs().Name)
 }
 
 // Detach all programs of the agent from an interface, and say whether there was any. It leaves clsact there:

@@ -49,6 +49,69 @@ func TestAttachBesideQdisc(t *testing.T) {
 	}
 }
 
+// ports are interfaces 10, 11 and so on, with these qdiscs of other programs; "" is none.
+func ports(kinds ...string) error {
+	for i, kind := range kinds {
+		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprint("port", 10+i), Index: 10 + i}}); err != nil {
+			return err
+		}
+		qdisc := netlink.QdiscAttrs{LinkIndex: 10 + i, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}
+		if kind == "" {
+			continue
+		}
+		if err := netlink.QdiscAdd(&netlink.GenericQdisc{QdiscAttrs: qdisc, QdiscType: kind}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Of many ports, only those with a qdisc of another program get an error, also if the list of qdiscs is older than theirs.
+func TestQdiscsOfManyPorts(t *testing.T) {
+	p, err := Load(bpffs(t))
+	must(t, err)
+	defer p.Close()
+	var named []string
+	must(t, in(newNamespace(t), func() error {
+		if err := ports("", "clsact", "ingress", "", "clsact"); err != nil {
+			return err
+		}
+		old := qdiscs{11: "clsact"}
+		for index := 10; index < 15; index++ {
+			if err := p.attach(old, index, "from_port", "to_port"); err != nil {
+				_, text, _ := strings.Cut(err.Error(), "qdisc is on ")
+				named = append(named, text[:6])
+			}
+		}
+		return nil
+	}))
+	if got := fmt.Sprint(named); got != "[port12]" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A port that takes no programs does not keep the next one from its programs.
+func TestAttachPortsGoesOn(t *testing.T) {
+	p, err := Load(bpffs(t))
+	must(t, err)
+	defer p.Close()
+	must(t, in(newNamespace(t), func() error {
+		if err := ports("ingress", ""); err != nil {
+			return err
+		}
+		errs := p.AttachPorts([]int{10, 11})
+		link, err := netlink.LinkByIndex(11)
+		if err != nil {
+			return err
+		}
+		filters, err := netlink.FilterList(link, netlink.HANDLE_MIN_EGRESS)
+		if len(errs) != 1 || len(filters) != 1 {
+			t.Errorf("errors %v, filters of the second port %v", errs, filters)
+		}
+		return err
+	}))
+}
+
 // The agent's programs come first on a wire, where the kernel can do that: before those that others have put there
 // since, and in the place of those of an agent before. A program that is in place stays.
 func TestAttachFirst(t *testing.T) {
@@ -80,7 +143,7 @@ func TestAttachFirst(t *testing.T) {
 	}
 	if isLinux(t, 6, 6) {
 		steps = []step{
-			{"filters of an earlier agent", func() error { return programs[0].attach(index, "from_wire", "to_wire") }, "clsact from_wire"},
+			{"filters of an earlier agent", func() error { return programs[0].attach(qdiscs{}, index, "from_wire", "to_wire") }, "clsact from_wire"},
 			{"attached", func() error { return programs[0].AttachWire(index) }, "tcx from_wire 0"},
 			{"again", func() error { return programs[0].AttachWire(index) }, "tcx from_wire 0"},
 			{"by the next agent", func() error { return programs[1].AttachWire(index) }, "tcx from_wire 1"},

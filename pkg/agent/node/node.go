@@ -100,7 +100,7 @@ func New(c Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		Config: c, programs: programs, desired: tables.New(c.Name),
+		Config: c, programs: programs, desired: tables.New(),
 		told: make(chan struct{}), ports: map[uint32]veth.Owner{},
 		wires: map[netip.Addr]tables.Wire{}, attached: map[uint32]bool{}, past: map[bpf.Drop]uint64{}, names: map[int32]name{},
 	}

@@ -203,41 +203,6 @@ func TestFirstSyncFails(t *testing.T) {
 	blue[0].reaches(blue[1].ip, "blue2")
 }
 
-// Pods that were deleted while no agent ran lose interface and entries at the first Sync.
-func TestPodsDeletedWithoutAgent(t *testing.T) {
-	t.Parallel()
-	n, pods := onBlue(t, "a", "b")
-	for _, p := range pods {
-		p.attach()
-	}
-	n.stop()
-	n.pods = n.pods[1:]
-	n.start()
-	n.sync()
-	n.expect("place 192.168.0.3: b\nport b: 192.168.0.3\n")
-	if pods[0].link() != nil {
-		t.Error("the interface of the deleted pod is left")
-	}
-	pods[1].reaches(ipv4.pod(1), "")
-	if !pods[1].pings(ipv4.pod(1), patience) {
-		t.Error("the other pod does not reach its gateway")
-	}
-}
-
-// While an agent runs, it leaves interfaces of unknown pods to Del: the API server may be ahead
-// of the runtime.
-func TestPodDeletedWithAgent(t *testing.T) {
-	t.Parallel()
-	n, pods := onBlue(t, "a")
-	pods[0].attach()
-	n.lose(pods[0])
-	n.step(true)
-	if pods[0].link() == nil {
-		t.Error("the interface is gone")
-	}
-	n.expect("")
-}
-
 // After a reboot there are no maps and no ports.
 func TestReboot(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod2/pod2/pkg/agent/bpf"
 	"github.com/pod2/pod2/pkg/agent/dataplane"
@@ -122,8 +121,9 @@ func openPorts(found []veth.Port, known map[uint32]veth.Owner) error {
 	return nil
 }
 
-// findPorts compares the interfaces of pods with the ports. Before the first Sync there are none. Then it
-// removes interfaces whose pods have gone while no agent ran.
+// findPorts compares the interfaces of pods with the ports. Before the first Sync there are none. The port of an unknown
+// pod stays closed. Its interface stays, too: the first list of pods may be older than the pod, and nobody would
+// attach a running pod again. Only an interface without owner is removed, because its Add never ended.
 func (n *Node) findPorts(found []veth.Port) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,7 +132,7 @@ func (n *Node) findPorts(found []veth.Port) error {
 		index := uint32(p.Index)
 		_, known := n.ports[index]
 		if !known && !n.synced {
-			if known = n.desired.Knows(types.UID(p.PodUID)); known {
+			if known = p.Owner != (veth.Owner{}); known {
 				n.ports[index] = p.Owner
 				n.write(n.desired.SetPort(localPort(p.Owner, index)))
 			} else if err := veth.Del(p.Name); err != nil {
@@ -214,9 +214,13 @@ func (n *Node) attach(device int, peer uint32) error {
 			n.peer = peer // otherwise the next Sync is full too
 		}
 	}
+	var ports []int
 	for index := range n.ports {
+		ports = append(ports, int(index))
+	}
+	for _, err := range n.programs.AttachPorts(ports) {
 		// An interface may have gone meanwhile. The next Sync removes its port.
-		if err := n.programs.AttachPort(int(index)); err != nil && !errors.Is(err, unix.ENODEV) {
+		if !errors.Is(err, unix.ENODEV) {
 			errs = append(errs, err)
 		}
 	}

@@ -30,7 +30,7 @@ func full() []dataplane.Slice {
 
 // joined is a node with the Network and one port of its own.
 func joined(all []dataplane.Slice) *Desired {
-	d := New("n1")
+	d := New()
 	d.SetNode([]netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, 1})})
 	blue := &dataplane.Network{Namespace: "default", Name: "blue", VNI: 1001, CIDR: netip.MustParsePrefix("10.0.0.0/8"), Gateway: netip.MustParseAddr("10.0.0.1"), MTU: 1450}
 	d.SetSlice(dataplane.Slice{Namespace: "default", Network: "blue", Name: "blue-0", Overlay: blue})

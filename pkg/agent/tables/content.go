@@ -139,7 +139,6 @@ const (
 	problemClaims = "Network %s: pods %s and %s both have %s; the newer pod, %s, receives its packets"
 	problemMAC    = "Network %s: addresses %s and %s both have MAC address %s; only the first receives packets: recreate the pod that has the other"
 	problemVNI    = "Networks %s and %s both have VNI %d; only the first is served"
-	problemSelf   = "node %s: the Node has no address that other nodes can send to; VXLAN stays as it was"
 	problemFamily = "Network %s: the node with the address %s has no address that this node, %s, can send VXLAN to; its pods are unreachable"
 	problemPort   = "interface %d of a pod of Network %s/%s: all addresses of --transit-cidr are taken; its packets cannot leave the Network"
 )
@@ -148,9 +147,6 @@ const (
 // it from time to time, not for each event.
 func (d *Desired) Problems() []string {
 	var problems []string
-	if !d.addressed {
-		problems = append(problems, fmt.Sprintf(problemSelf, d.self))
-	}
 	for vni, list := range d.vnis {
 		for _, n := range list[1:] {
 			problems = append(problems, fmt.Sprintf(problemVNI, list[0], n, vni))

@@ -41,13 +41,10 @@ type set[T any] map[*T]struct{}
 //
 // Desired keeps the lists of its arguments, so do not change them. Only one goroutine may use it.
 type Desired struct {
-	self string // the name of this node
 	// local is the last known address of this node. Its family is that of VXLAN.
 	local netip.Addr
-	// addressed: this node has an address now.
-	addressed bool
-	is        Tables
-	dirty     []Key // of entries that the event may change
+	is    Tables
+	dirty []Key // of entries that the event may change
 	// pods of this node, by name and by UID.
 	pods     map[name]*dataplane.Pod
 	here     map[types.UID]*dataplane.Pod
@@ -63,9 +60,9 @@ type Desired struct {
 	concerned set[network]
 }
 
-// New returns the desired contents for the node with that name.
-func New(nodeName string) *Desired {
-	return &Desired{self: nodeName, is: Empty(), pods: map[name]*dataplane.Pod{}, here: map[types.UID]*dataplane.Pod{}, networks: map[name]*network{},
+// New returns the desired contents for a node that knows nothing yet.
+func New() *Desired {
+	return &Desired{is: Empty(), pods: map[name]*dataplane.Pod{}, here: map[types.UID]*dataplane.Pod{}, networks: map[name]*network{},
 		vnis: map[int32][]*network{}, nodes: map[name]dataplane.Slice{}, hosts: map[netip.Addr]int{}, ports: map[PortKey]LocalPort{}, plugged: map[LocalPort][]PortKey{},
 		transits: transits{of: map[PortKey]netip.Addr{}, user: map[netip.Addr]PortKey{}}, concerned: set[network]{}}
 }
@@ -117,8 +114,7 @@ func (d *Desired) dropPod(p *dataplane.Pod) {
 
 // SetNode sets the addresses of this node. While it has none, its last one counts.
 func (d *Desired) SetNode(self []netip.Addr) []Change {
-	d.addressed = len(self) > 0
-	if !d.addressed || self[0] == d.local {
+	if len(self) == 0 || self[0] == d.local {
 		return nil
 	}
 	d.local = self[0]

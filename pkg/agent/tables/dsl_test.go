@@ -23,7 +23,6 @@ import (
 type world struct {
 	desired, twin *Desired
 	local         netip.Addr
-	addressed     bool
 	pods          map[name]dataplane.Pod
 	slices        map[[3]string]dataplane.Slice // by namespace, Network and name
 	ports         map[PortKey]LocalPort
@@ -34,7 +33,7 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{desired: New("n1"), twin: New("n1"), pods: map[name]dataplane.Pod{}, slices: map[[3]string]dataplane.Slice{},
+	return &world{desired: New(), twin: New(), pods: map[name]dataplane.Pod{}, slices: map[[3]string]dataplane.Slice{},
 		ports: map[PortKey]LocalPort{}, maps: Empty(), transits: map[PortKey]netip.Addr{}}
 }
 
@@ -103,7 +102,7 @@ func (w *world) event(t testing.TB, line string) []Change {
 		for _, a := range words[1 : len(words)-2] {
 			self = append(self, netip.MustParseAddr(a))
 		}
-		if w.addressed = len(self) > 0; w.addressed {
+		if len(self) > 0 {
 			w.local = self[0]
 		}
 		return w.both(t, func(d *Desired) []Change { return d.SetNode(self) })
@@ -217,7 +216,7 @@ func podOf(t testing.TB, key name, options map[string]string) dataplane.Pod {
 }
 
 func (w *world) state() State {
-	return State{Self: "n1", Local: w.local, Addressed: w.addressed, Pods: slices.Collect(maps.Values(w.pods)),
+	return State{Local: w.local, Pods: slices.Collect(maps.Values(w.pods)),
 		Slices: slices.Collect(maps.Values(w.slices)), Ports: slices.Collect(maps.Values(w.ports)), Transits: w.transits, Range4: w.range4}
 }
 

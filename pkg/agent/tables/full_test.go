@@ -13,13 +13,11 @@ import (
 // State is the input of Full. The order of its lists does not matter. No two Pods or Slices
 // share a name, and no two Ports an interface.
 type State struct {
-	// Self is the name of this node, Local its last address. Addressed: it has one now.
-	Self      string
-	Local     netip.Addr
-	Addressed bool
-	Pods      []dataplane.Pod // of this node
-	Slices    []dataplane.Slice
-	Ports     []LocalPort
+	// Local is the last address of this node.
+	Local  netip.Addr
+	Pods   []dataplane.Pod // of this node
+	Slices []dataplane.Slice
+	Ports  []LocalPort
 	// Transits are the IPv4 transit addresses of Ports, from Range4.
 	Transits map[PortKey]netip.Addr
 	Range4   netip.Prefix
@@ -29,9 +27,6 @@ type State struct {
 // with it.
 func Full(s State) (Tables, []string) {
 	t, problems := Empty(), []string(nil)
-	if !s.Addressed {
-		problems = append(problems, fmt.Sprintf(problemSelf, s.Self))
-	}
 	reaches := func(host netip.Addr) bool {
 		return s.Local.IsValid() && host.Is4() == s.Local.Is4() && host != s.Local
 	}

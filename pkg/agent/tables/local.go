@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
@@ -32,9 +30,6 @@ func (d *Desired) Network(namespace, networkName string) *dataplane.Network {
 func (d *Desired) Pod(namespace, podName string) *dataplane.Pod {
 	return d.pods[name{namespace, podName}]
 }
-
-// Knows says whether the UID is one of a pod of this node.
-func (d *Desired) Knows(uid types.UID) bool { return d.here[uid] != nil }
 
 // Port returns the port that the pod behind the interface may have; false if the interface is
 // unknown or its pod has no such address. An older port of the same pod has none either.
