@@ -37,7 +37,7 @@ func attachFilter(t testing.TB, ns netns.NsHandle, dev string, parent uint32, pr
 		if err != nil {
 			return err
 		}
-		if err := addClsact(int(index)); err != nil {
+		if err := (qdiscs{}).addClsact(int(index)); err != nil {
 			return err
 		}
 		return netlink.FilterAdd(&netlink.BpfFilter{

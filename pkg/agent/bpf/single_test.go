@@ -93,6 +93,8 @@ type runner struct {
 	testing.TB
 	p    *Programs
 	last map[Drop]uint64
+	// vni that the last run counted a drop for; 0 if it dropped nothing.
+	vni int32
 }
 
 // reason of the drop since the last call; "" if nothing was dropped.
@@ -101,9 +103,10 @@ func (r *runner) reason() string {
 	now, err := r.p.Drops()
 	must(r, err)
 	var reasons []string
+	r.vni = 0
 	for d, count := range now {
 		if count > r.last[d] {
-			reasons = append(reasons, d.Reason)
+			reasons, r.vni = append(reasons, d.Reason), d.VNI
 		}
 	}
 	r.last = now

@@ -21,20 +21,23 @@ import (
 var node6 = netip.MustParseAddr("fd00::2")
 
 // decideToWire returns the verdict of to_wire on a frame that came from an interface, 0 for the node itself, and
-// leaves by lo or by another interface. It is written from docs/contributing/data-plane.md.
-func (w world) decideToWire(frame []byte, from uint32, lo bool) string {
+// leaves by lo or by another interface. It also returns the VNI that a drop counts for: 0 if no Network has the number,
+// because a program of the node could fill the table of drops. It is written from docs/contributing/data-plane.md.
+func (w world) decideToWire(frame []byte, from uint32, lo bool) (verdict string, counted int32) {
 	if _, port := w.ports[from]; port && from != 0 {
-		return "leave"
+		return "leave", 0
 	}
 	vni, to, found := sentVXLAN(frame)
 	const hidden = -1
 	switch {
 	case !found, vni != hidden && vni != w.vni && vni < 65536:
-		return "leave"
-	case vni == w.vni, lo, !to.IsValid(), to == w.other, to == node6:
-		return "injected"
+		return "leave", 0
+	case vni == w.vni:
+		return "injected", vni
+	case lo, !to.IsValid(), to == w.other, to == node6:
+		return "injected", 0
 	}
-	return "leave" // to a host that is not a node
+	return "leave", 0 // to a host that is not a node
 }
 
 // sentVXLAN returns the number and the destination of VXLAN in a frame: -1 if the number is hidden, and no destination
@@ -144,10 +147,10 @@ func TestToWireDecidesAsTheModel(t *testing.T) {
 				continue // BPF_PROG_TEST_RUN refuses it
 			}
 			from, by := []uint32{0, 0, 22, 77}[dice.IntN(4)], []uint32{loopback, other, other}[dice.IntN(3)]
-			want := w.decideToWire(frame, from, by == loopback)
+			want, counted := w.decideToWire(frame, from, by == loopback)
 			got, _ := r.runBetween("to_wire", frame, from, by)
-			if seen[want]++; got != want {
-				return fmt.Errorf("%s, want %s, from interface %d by %d:\n%x", got, want, from, by, frame)
+			if seen[want]++; got != want || r.vni != counted {
+				return fmt.Errorf("%s for VNI %d, want %s for %d, from interface %d by %d:\n%x", got, r.vni, want, counted, from, by, frame)
 			}
 		}
 		return nil

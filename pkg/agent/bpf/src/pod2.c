@@ -232,6 +232,7 @@ int to_wire(struct __sk_buff *skb)
 	struct config *c = settings();
 	__u32 interface = skb->ingress_ifindex, vni;
 	struct address to = {};
+	int known;
 
 	if (interface ? !!bpf_map_lookup_elem(&ports, &interface) : skb->tc_index == BY_DEVICE)
 		return TC_ACT_UNSPEC;
@@ -239,10 +240,11 @@ int to_wire(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	/* A packet may be for a Network that only other nodes have. Smaller numbers are other programs', such as that
 	 * of the cluster's own network. Hosts that are not nodes may use the port as they like. */
-	if (!bpf_map_lookup_elem(&networks, &vni) &&
-	    (vni < FIRST_VNI || (skb->ifindex != LOOPBACK && !is_zero(to.word) && !bpf_map_lookup_elem(&nodes, &to))))
+	known = !!bpf_map_lookup_elem(&networks, &vni);
+	if (!known && (vni < FIRST_VNI || (skb->ifindex != LOOPBACK && !is_zero(to.word) && !bpf_map_lookup_elem(&nodes, &to))))
 		return TC_ACT_UNSPEC;
-	return drop(skb, vni, INJECTED);
+	/* Made-up numbers would fill the table of drops. */
+	return drop(skb, known ? vni : 0, INJECTED);
 }
 
 char apache[] SEC("license") = "Apache-2.0";
