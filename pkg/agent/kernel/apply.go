@@ -145,18 +145,17 @@ func isPair(ends [2]netlink.Link) bool {
 		ends[0].Attrs().ParentIndex == ends[1].Attrs().Index && ends[1].Attrs().ParentIndex == ends[0].Attrs().Index
 }
 
-// route the transit addresses of a family, and let the node forward packets of this family.
+// route the transit addresses of a family, and let the node forward packets of this family. It removes the route of an
+// agent with another --transit-cidr: another program may want these addresses now.
 func (w *worker) route(index int, transit netip.Prefix) {
 	forwarding, family, ip := "net/ipv4/ip_forward", netlink.FAMILY_V4, "ip"
 	if transit.Addr().Is6() {
 		forwarding, family, ip = "net/ipv6/conf/all/forwarding", netlink.FAMILY_V6, "ip -6"
 	}
-	name := strings.ReplaceAll(forwarding, "/", ".")
-	value, err := sysctl.Read(forwarding)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without the family
-		w.err = errors.Join(w.err, fmt.Errorf("read sysctl %s: %w", name, err))
+	w.sysctl(forwarding, "1")
+	if transit.Addr().Is6() { // without it, a node that has turned IPv6 off takes neither the route nor packets
+		w.sysctl("net/ipv6/conf/"+dataplane.GatewayName+"/disable_ipv6", "0")
 	}
-	w.do(value != "1", dataplane.KindSysctl, "sysctl -w "+name+"=1", func() error { return sysctl.Write(forwarding, "1") })
 	route := &netlink.Route{LinkIndex: index, Dst: iface.IPNet(transit), Protocol: unix.RTPROT_STATIC, Table: unix.RT_TABLE_MAIN}
 	if transit.Addr().Is4() {
 		route.Scope = netlink.SCOPE_LINK
@@ -165,11 +164,15 @@ func (w *worker) route(index int, transit netip.Prefix) {
 	if err != nil {
 		w.err = errors.Join(w.err, fmt.Errorf("find the route to %s: %w", transit, err))
 	}
-	var found []netlink.Route
+	var found, former []netlink.Route
 	for _, r := range all {
+		own := r.LinkIndex == index
 		switch {
 		case !overlaps(r.Dst, transit):
-		case r.LinkIndex == index:
+			if own && r.Protocol == unix.RTPROT_STATIC && iface.Prefix(r.Dst).Bits() > 0 {
+				former = append(former, r)
+			}
+		case own:
 			found = append(found, r)
 		default:
 			w.err = errors.Join(w.err, fmt.Errorf("lead %s to %s: the node has a route to %s by interface %d, which is not the agent's: choose another --transit-cidr", transit, dataplane.GatewayName, r.Dst, r.LinkIndex))
@@ -185,6 +188,19 @@ func (w *worker) route(index int, transit netip.Prefix) {
 		}
 		return netlink.RouteReplace(route)
 	})
+	for _, r := range former {
+		w.do(true, dataplane.KindRoute, fmt.Sprintf("%s route del %s dev %s", ip, r.Dst, dataplane.GatewayName), func() error { return netlink.RouteDel(&r) })
+	}
+}
+
+// sysctl of the node gets a value. On a kernel without the sysctl, the step fails.
+func (w *worker) sysctl(path, want string) {
+	name := strings.ReplaceAll(path, "/", ".")
+	value, err := sysctl.Read(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.err = errors.Join(w.err, fmt.Errorf("read sysctl %s: %w", name, err))
+	}
+	w.do(value != want, dataplane.KindSysctl, "sysctl -w "+name+"="+want, func() error { return sysctl.Write(path, want) })
 }
 
 // overlaps says whether a route, apart from the default route, is for some of the addresses.

@@ -68,6 +68,38 @@ func TestRouteOfAnotherProgram(t *testing.T) {
 	})
 }
 
+// A later agent has another --transit-cidr. The route of the one before is removed.
+func TestAnotherTransitCIDR(t *testing.T) {
+	n := newNode(t)
+	n.apply(t)
+	n.want.Transits[0] = netip.MustParsePrefix("100.65.0.0/16")
+	if got, want := n.apply(t), "ip route replace 100.65.0.0/16 dev pod2gw\nip route del 100.64.0.0/16 dev pod2gw\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A user's own route by pod2gw stays: the agent did not make it.
+func TestUsersRouteByGateway(t *testing.T) {
+	n := newNode(t)
+	n.apply(t)
+	n.in(t, route(netlink.RouteAdd, netip.MustParsePrefix("203.0.113.0/24"), 0))
+	if got := n.apply(t); got != "" {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// A node has turned IPv6 off. The agent turns it on for pod2gw alone.
+func TestNodeWithoutIPv6(t *testing.T) {
+	n := newNode(t)
+	n.in(t, func() error {
+		return errors.Join(os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0o644),
+			os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0o644))
+	})
+	if got, want := n.apply(t), "sysctl -w net.ipv6.conf.pod2gw.disable_ipv6=0\n"+route6; !strings.HasSuffix(got, want) {
+		t.Errorf("got\n%swant, at the end,\n%s", got, want)
+	}
+}
+
 // A user with root changes something. The steps undo exactly this.
 func TestRepair(t *testing.T) {
 	n := newNode(t)
