@@ -149,10 +149,11 @@ func (a *agent) sync(ctx context.Context) (err error) {
 	a.metrics.count(done, repair)
 	// The paths between pods come before complaints about the rest: pods reach each other without it.
 	err = errors.Join(err, a.syncPorts())
-	// A pod may refuse its route. That concerns only this pod: it is reported, and the node is ready.
+	// A pod may refuse its route. That concerns only this pod: it is reported, and the node is ready. Most routes follow the
+	// growth of a Network, which want does not have. So they count as changes.
 	inPods, failed := a.host.AddPodRoutes(grown)
-	a.log(ctx, inPods, repair)
-	a.metrics.count(inPods, repair)
+	a.log(ctx, inPods, false)
+	a.metrics.count(inPods, false)
 	var problems []string
 	for _, err := range failed {
 		problems = append(problems, err.Error())
