@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -148,7 +149,11 @@ func (v *view) shortage(cidr string) string {
 	tell(c.away, "reserved for a replica that does not run now", "reserved for replicas that do not run now")
 	former := "in an AddressBlock of an earlier Network with this name until its pods terminate"
 	tell(c.former, former, former)
-	tell(v.pool.Capacity()-v.pool.ForAny(), "only for a pod that asks for it (spec.onRequest)", "only for pods that ask for them (spec.onRequest)")
+	if v.pool.Capacity() == math.MaxInt64 { // or more
+		told = append(told, "All other addresses are only for pods that ask for them (spec.onRequest)")
+	} else {
+		tell(v.pool.Capacity()-v.pool.ForAny(), "only for a pod that asks for it (spec.onRequest)", "only for pods that ask for them (spec.onRequest)")
+	}
 
 	var remedies []string
 	if c.rests+c.leaves+c.former > 0 {

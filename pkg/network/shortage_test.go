@@ -34,6 +34,10 @@ func TestShortage(t *testing.T) {
 			pod late/u4 gated asks=blue`, `
 			late (u4) waits: NetworkExhausted: Network "blue" has no free address. 2 addresses are resting, the first until 2026-01-02T15:04:35Z. 2 addresses are reserved for scaled-down replicas; the first can be reassigned from 2026-01-02T15:04:15Z on. 2 addresses are reserved for replicas that do not run now. 4 addresses are only for pods that ask for them (spec.onRequest). Wait, grow its spec.cidr, or delete pods that hold one
 			again in 10s`},
+		{"more of them than can be counted", `
+			network blue fd00::/64 request=fd00::/64
+			pod late/u1 gated asks=blue`,
+			`late (u1) waits: NetworkExhausted: Network "blue" has no free address. All other addresses are only for pods that ask for them (spec.onRequest). Grow its spec.cidr`},
 		{"addresses of an earlier Network", `
 			network blue 10.0.0.0/28
 			block 10.0.0.0/24 uid=n-earlier
