@@ -2,10 +2,12 @@ package pod2
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -73,7 +75,19 @@ func WithFailures(s State, failures []plan.Failure) *v1.Pod2Status {
 	if reason == "" {
 		return v.status(v.failures())
 	}
-	return v.statusWith(plan.False(reason, shorten.To(strings.Join(messages, "; "), shorten.EventMessage)))
+	return v.statusWith(plan.False(reason, v.keptMessage(reason, shorten.To(strings.Join(messages, "; "), shorten.EventMessage))))
+}
+
+// keptMessage is the present message of Ready if it differs from the new one in names of replicas alone. The API server names the
+// replica that it refuses, and each sync may begin with another one. A new text would wake the Pod2 at once, without
+// backoff.
+func (v *view) keptMessage(reason, message string) string {
+	replica := regexp.MustCompile(regexp.QuoteMeta(v.pod2.Name) + "-[0-9]+")
+	same := func(a, b string) bool { return replica.ReplaceAllString(a, "") == replica.ReplaceAllString(b, "") }
+	if is := meta.FindStatusCondition(v.pod2.Status.Conditions, v1.ConditionReady); is != nil && is.Reason == reason && same(is.Message, message) {
+		return is.Message
+	}
+	return message
 }
 
 func (v *view) statusWith(ready metav1.Condition) *v1.Pod2Status {

@@ -144,6 +144,18 @@ func TestWithFailures(t *testing.T) {
 	}
 }
 
+func TestARefusalOfAnotherReplicaIsNotWrittenAgain(t *testing.T) {
+	s := state(t, "replicas=30")
+	s.Pod2.Status = *WithFailures(s, []plan.Failure{{Reason: "FailedCreate", Message: `pods "web-2" is forbidden: used: pods=20`}})
+	for message, writes := range map[string]bool{
+		`pods "web-12" is forbidden: used: pods=20`: false, `pods "web-2" is forbidden: used: pods=21`: true, `pods "web-2" is invalid`: true,
+	} {
+		if status := WithFailures(s, []plan.Failure{{Reason: "FailedCreate", Message: message}}); (status != nil) != writes {
+			t.Errorf("%s: written %t, want %t", message, status != nil, writes)
+		}
+	}
+}
+
 // The status of a plan that creates fewer replicas waits until numbers may change.
 func TestNumbersOfManyCreationsAreNotHeld(t *testing.T) {
 	for replicas, want := range map[int]bool{100: false, 101: true} {

@@ -112,27 +112,39 @@ func TestARefusalThatGoesOnIsNotWrittenAgain(t *testing.T) {
 }
 
 // The API server names the pod, and each sync begins with another one. A new text would wake the Pod2 at once, without
-// backoff. So a text stays the longer the refusal lasts, up to a minute.
+// backoff.
 func TestTheTextOfARefusalStays(t *testing.T) {
-	w := newWorld(t, newPod2("web", 70))
+	w := newWorld(t, newPod2("web", 40))
 	w.refuse = func(call string) error {
 		if name, ok := strings.CutPrefix(call, "create pods "); ok {
-			return refusal(http.StatusForbidden, metav1.StatusReasonForbidden, name+" is forbidden: exceeded quota")
+			return refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "pods "+name+" is forbidden: exceeded quota")
 		}
 		return nil
 	}
-	var told []string
-	for range 300 {
-		_, _ = w.sync(KindPod2, "web")
+	_, _ = w.sync(KindPod2, "web")
+	for range 3 {
 		w.catchUp()
-		if text := readyOf(w); len(told) == 0 || told[len(told)-1] != text {
-			told = append(told, text)
+		calls, _ := w.sync(KindPod2, "web")
+		if strings.Contains(calls, "create pods web-0 ") || strings.Contains(calls, "patch pod2s/status") {
+			t.Errorf("want refusals of other pods, and no write, got\n%s", calls)
 		}
-		w.later(time.Second)
 	}
-	if len(told) < 5 || len(told) > 15 {
-		t.Errorf("within five minutes, the condition had %d texts: %s", len(told), strings.Join(told, "\n"))
+}
+
+// One pod of many met a quota that others change, too.
+func TestAConflictDoesNotHideARefusal(t *testing.T) {
+	w := newWorld(t, newPod2("web", 3))
+	w.refuse = func(call string) error {
+		switch {
+		case strings.HasPrefix(call, "create pods web-0"):
+			return refusal(http.StatusConflict, metav1.StatusReasonConflict, "the quota has been modified")
+		case strings.HasPrefix(call, "create pods"):
+			return quota
+		}
+		return nil
 	}
+	_, _ = w.sync(KindPod2, "web")
+	same(t, readyOf(w), "FailedCreate: exceeded quota")
 }
 
 func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {

@@ -18,16 +18,8 @@ import (
 // reported at once.
 const lasting = 10 * time.Second
 
-// A condition keeps the message about a failure for at least toldAtLeast, and longer the longer the failure
-// lasts, up to toldAtMost. The text of the next failure may differ, because it names another replica or a request id.
-// It would change the status, and that event would begin the next sync at once instead of after the backoff.
-const (
-	toldAtLeast = time.Second
-	toldAtMost  = time.Minute
-)
-
 // outages remembers since when the syncs of a key have failed without a success in
-// between, how often, and which messages conditions have.
+// between, and how often.
 type outages struct {
 	mu    sync.Mutex
 	clock clock.PassiveClock
@@ -37,18 +29,6 @@ type outages struct {
 type outage struct {
 	since time.Time
 	syncs int
-	told  map[failedStep]told
-}
-
-// failedStep is the nth failure that a sync reports, with its reason.
-type failedStep struct {
-	nth    int
-	reason string
-}
-
-type told struct {
-	message string
-	until   time.Time
 }
 
 func newOutages(clock clock.PassiveClock) *outages {
@@ -82,28 +62,8 @@ func (o *outages) syncs(key Key) int {
 func (o *outages) lasts(key Key) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	is := o.byKey[key]
-	return is.syncs > 0 && o.clock.Since(is.since) >= lasting
-}
-
-// tell returns the message for a condition: that of an earlier sync, if it is not old enough.
-func (o *outages) tell(key Key, step failedStep, message string) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	is, now := o.byKey[key], o.clock.Now()
-	if before, ok := is.told[step]; ok && now.Before(before.until) {
-		return before.message
-	}
-	keep := toldAtLeast
-	if is.syncs > 0 {
-		keep = min(max(now.Sub(is.since), toldAtLeast), toldAtMost)
-	}
-	if is.told == nil {
-		is.told = map[failedStep]told{}
-		o.byKey[key] = is
-	}
-	is.told[step] = told{message, now.Add(keep)}
-	return message
+	is, fails := o.byKey[key]
+	return fails && o.clock.Since(is.since) >= lasting
 }
 
 // explain returns the message of a condition about a failure, in the words of the API
@@ -112,15 +72,35 @@ func (o *outages) explain(key Key, err error) (message string, tell bool) {
 	if errors.Is(err, errOverruled) {
 		return err.Error(), true
 	}
-	message, tell = forUser(err)
-	tell = tell && !apierrors.IsConflict(err) // a ResourceQuota that others change too: the next attempt succeeds
-	if tell || endsSteps(err) || !o.lasts(key) {
-		return message, tell
+	if endsSteps(err) {
+		return "", false
+	}
+	for _, one := range eachOf(err) {
+		// The API server answers 409 if others change a ResourceQuota at the same moment: the next attempt succeeds.
+		if message, tell = forUser(one); tell && !apierrors.IsConflict(one) {
+			return message, true
+		}
+	}
+	if !o.lasts(key) {
+		return "", false
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return status.Status().Message, true
 	}
 	return err.Error(), true
+}
+
+// eachOf returns the errors that were joined.
+func eachOf(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, one := range joined.Unwrap() {
+		all = append(all, eachOf(one)...)
+	}
+	return all
 }
 
 // endsSteps says that no further write makes sense: the view is old, the process stops,
@@ -157,7 +137,6 @@ func (s *steps) doFor(reason *string, step func() error) bool {
 	s.errs = append(s.errs, err)
 	s.ended = endsSteps(err)
 	if message, tell := s.outages.explain(s.key, err); tell {
-		message = s.outages.tell(s.key, failedStep{len(s.told), *reason}, message)
 		s.told = append(s.told, plan.Failure{Reason: *reason, Message: message})
 	}
 	return false

@@ -139,8 +139,9 @@ type CronTabSpec struct {
 	// concurrencyPolicy controls a run that is due while another is active.
 	// "Allow" starts it, and "Replace" starts it in place of the active one.
 	// With "Forbid" the last missed run starts when the active one has ended,
-	// unless startingDeadlineSeconds have passed by then. Defaults to "Forbid" with networks, so runs that wait for
-	// addresses do not pile up. Defaults to "Allow" without networks.
+	// unless startingDeadlineSeconds have passed by then. Defaults to "Forbid"
+	// with networks, so runs that wait for addresses do not pile up. Defaults to
+	// "Allow" without networks.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Allow;Forbid;Replace
