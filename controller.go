@@ -150,7 +150,11 @@ func (c *Controller) handler(logger klog.Logger, watch reconcile.Watch) cache.Re
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { enqueue(obj) },
+		AddFunc: func(obj any) {
+			if !watch.Changes {
+				enqueue(obj)
+			}
+		},
 		UpdateFunc: func(old, new any) { enqueue(old, new) },
 		DeleteFunc: func(obj any) {
 			// If the watch missed a deletion, the next list reveals it, with the object

@@ -118,6 +118,19 @@ func TestSameUpdatesAreNoEvents(t *testing.T) {
 	}
 }
 
+func TestNewObjectsAreNoChanges(t *testing.T) {
+	c := &Controller{queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Key]())}
+	defer c.queue.ShutDown()
+	network := &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue"}}
+	handler := c.handler(klog.Background(), reconcile.Watch{Keys: networkKeys, Changes: true})
+	if handler.OnAdd(network, false); c.queue.Len() != 0 {
+		t.Error("a new object queued its key")
+	}
+	if handler.OnDelete(network); c.queue.Len() != 1 {
+		t.Error("a deletion queued no key")
+	}
+}
+
 // Only a controller of all namespaces needs rights on cluster-wide objects.
 func TestWhatOfTheClusterIsWatched(t *testing.T) {
 	for _, test := range []struct {

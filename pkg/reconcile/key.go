@@ -63,6 +63,8 @@ type Watch struct {
 	// Optional: the cluster may not have the kind, so the controller does not wait for
 	// its list.
 	Optional bool
+	// Changes: a new object concerns no key, an update or a deletion does.
+	Changes bool
 }
 
 // ErrStale is wrapped by errors that mean: the view was old, nothing was done, try again.

@@ -86,7 +86,7 @@ func (r *Reconciler) Watches() []Watch {
 	var watches []Watch
 	for _, row := range r.rows {
 		for _, w := range row.wakes {
-			watches = append(watches, Watch{Informer: row.informer, Keys: w.keys, Patience: w.patience, Same: w.same, Optional: row.optional})
+			watches = append(watches, Watch{Informer: row.informer, Keys: w.keys, Patience: w.patience, Same: w.same, Optional: row.optional, Changes: w.changes})
 		}
 	}
 	r.podEvents.feed()

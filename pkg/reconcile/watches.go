@@ -161,7 +161,8 @@ func wokenByStatefulSet(set *appsv1.StatefulSet) []Key {
 }
 
 // besidePod2 returns the Pod2s that may wait for an address which is reserved for a replica of this one: it becomes
-// available if that replica is scaled down. No AddressBlock changes then.
+// available if that replica is scaled down. No AddressBlock changes then. New Pod2s wake no others: the time of a first list
+// would grow with its square.
 func (s *caches) besidePod2(p *v1.Pod2) []Key { return s.waitingBeside(p.Namespace, pod2.Networks(p)) }
 
 func (s *caches) besideStatefulSet(set *appsv1.StatefulSet) []Key {
