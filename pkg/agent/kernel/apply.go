@@ -180,16 +180,22 @@ func (w *worker) route(index int, transit netip.Prefix) {
 		}
 	}
 	there := len(found) == 1 && found[0].Dst.String() == transit.String() && found[0].Gw == nil && found[0].Via == nil && found[0].Type == unix.RTN_UNICAST
+	del := func(r netlink.Route) error {
+		if err := netlink.RouteDel(&r); !errors.Is(err, unix.ESRCH) { // somebody removed it meanwhile
+			return err
+		}
+		return nil
+	}
 	w.do(!there, dataplane.KindRoute, fmt.Sprintf("%s route replace %s dev %s", ip, transit, dataplane.GatewayName), func() error {
-		for i := range found { // replace would leave routes with other metrics, and add to one of IPv6 that leads elsewhere
-			if err := netlink.RouteDel(&found[i]); err != nil && !errors.Is(err, unix.ESRCH) {
+		for _, r := range found { // replace would leave routes with other metrics, and add to one of IPv6 that leads elsewhere
+			if err := del(r); err != nil {
 				return err
 			}
 		}
 		return netlink.RouteReplace(route)
 	})
 	for _, r := range former {
-		w.do(true, dataplane.KindRoute, fmt.Sprintf("%s route del %s dev %s", ip, r.Dst, dataplane.GatewayName), func() error { return netlink.RouteDel(&r) })
+		w.do(true, dataplane.KindRoute, fmt.Sprintf("%s route del %s dev %s", ip, r.Dst, dataplane.GatewayName), func() error { return del(r) })
 	}
 }
 
