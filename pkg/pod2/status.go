@@ -2,7 +2,6 @@ package pod2
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -82,12 +81,20 @@ func WithFailures(s State, failures []plan.Failure) *v1.Pod2Status {
 // replica that it refuses, and each sync may begin with another one. A new text would wake the Pod2 at once, without
 // backoff.
 func (v *view) keptMessage(reason, message string) string {
-	replica := regexp.MustCompile(regexp.QuoteMeta(v.pod2.Name) + "-[0-9]+")
-	same := func(a, b string) bool { return replica.ReplaceAllString(a, "") == replica.ReplaceAllString(b, "") }
-	if is := meta.FindStatusCondition(v.pod2.Status.Conditions, v1.ConditionReady); is != nil && is.Reason == reason && same(is.Message, message) {
+	is := meta.FindStatusCondition(v.pod2.Status.Conditions, v1.ConditionReady)
+	if is != nil && is.Reason == reason && v.withoutOrdinals(is.Message) == v.withoutOrdinals(message) {
 		return is.Message
 	}
 	return message
+}
+
+// withoutOrdinals makes the names web-1 and data-web-23 in a message web- and data-web-.
+func (v *view) withoutOrdinals(message string) string {
+	parts := strings.Split(message, v.pod2.Name+"-")
+	for i := range parts[1:] {
+		parts[i+1] = strings.TrimLeft(parts[i+1], "0123456789")
+	}
+	return strings.Join(parts, v.pod2.Name+"-")
 }
 
 func (v *view) statusWith(ready metav1.Condition) *v1.Pod2Status {
