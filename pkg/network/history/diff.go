@@ -94,7 +94,8 @@ func (s State) seen(own []*v1.AddressHistory) *Seen {
 		is.began = s.Now
 	}
 	held, versions := is.checksums()
-	if held == told(own) {
+	deleted := is.newest >= 0 && (len(own) == 0 || number(own[len(own)-1]) < is.newest) // by hand: the next one shows the gap
+	if held == told(own) && !deleted {
 		is.bound = time.Time{}
 	} else if is.bound.IsZero() {
 		is.bound = s.Now
@@ -146,6 +147,7 @@ func (s State) begin(own []*v1.AddressHistory) *Seen {
 	if first := own[0].Spec.Since; from.Before(&first) {
 		from = first
 	}
+	_, age := Bounds(s.Network)
 	var missing []v1.AddressRecord
 	gap := false
 	for _, b := range first.Blocks {
@@ -160,8 +162,10 @@ func (s State) begin(own []*v1.AddressHistory) *Seen {
 				continue
 			}
 			gap = true
-			// The address of a replica also rests from the moment at which its reservation ended.
-			if e.State == v1.AddressReserved || e.Owner == (v1.AddressOwner{}) || !anyRecord(own, same) {
+			// The address of a replica also rests from the moment at which its reservation ended. An old record would stay
+			// as long as the gap.
+			known := e.State == v1.AddressReserved || e.Owner == (v1.AddressOwner{}) || !anyRecord(own, same)
+			if known && e.Since.Add(age/4).After(s.Now) {
 				missing = append(missing, r)
 			}
 		}
@@ -191,7 +195,17 @@ func (s *Seen) bounded(limit int) *Seen {
 		return s
 	}
 	is, dropped := *s, s.ended[:len(s.ended)-limit]
-	is.ended = append([]v1.AddressRecord{{Gap: true, From: ptr.To(metav1.NewTime(s.since.Truncate(time.Second))), Until: dropped[len(dropped)-1].Until}}, s.ended[len(dropped):]...)
+	from := metav1.NewTime(s.since.Truncate(time.Second))
+	for _, r := range dropped {
+		begin := r.Until
+		if r.Gap {
+			begin = *r.From
+		}
+		if begin.Before(&from) {
+			from = begin
+		}
+	}
+	is.ended = append([]v1.AddressRecord{{Gap: true, From: &from, Until: dropped[len(dropped)-1].Until}}, s.ended[len(dropped):]...)
 	return &is
 }
 
