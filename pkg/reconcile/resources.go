@@ -72,7 +72,7 @@ func newRows(s *shared, a *addressSliceKind, h *historyKind, i Informers) []row 
 			{keys: waking(s.wokenByBlock)}, {keys: waking(s.goingCronTabs)},
 		}, false},
 		{pod2sResource, i.Pod2s.Informer(), cache.Indexers{byNetwork: index(networksOfPod2)}, nil, []wake{
-			{keys: waking(wokenByPod2)}, {keys: waking(s.besidePod2), same: sameGeneration, changes: true}, itself[*v1.Pod2](KindDNS),
+			{keys: waking(wokenByPod2)}, {keys: waking(s.waitingWithPod2), same: sameGeneration, changes: true}, itself[*v1.Pod2](KindDNS),
 		}, false},
 		{podsResource, i.Pods.Informer(), cache.Indexers{
 			byNetwork: index(networksOfPod), byWaiting: index(networksWaitedFor), byPod2: index(pod2sOfPod), byCronTab: index(cronTabOf[*corev1.Pod]), byNode: index(nodeOfPod), bySidecar: index(sidecarsOfPod),
@@ -80,7 +80,7 @@ func newRows(s *shared, a *addressSliceKind, h *historyKind, i Informers) []row 
 			{keys: s.podChanged, patience: s.podPatience}, {keys: waking(dnsOfPod), same: sameNames}, {keys: waking(labelledCronTab[*corev1.Pod])}, {keys: waking(func(p *corev1.Pod) []Key { return keysOf(KindSidecar, sidecarsOfPod(p)) }), same: countedAlike},
 		}, false},
 		{statefulSetsResource, i.StatefulSets.Informer(), nil, SlimStatefulSet, []wake{
-			{keys: waking(wokenByStatefulSet)}, {keys: waking(s.besideStatefulSet), same: sameGeneration, changes: true},
+			{keys: waking(wokenByStatefulSet)}, {keys: waking(s.waitingWithSet), same: sameGeneration, changes: true},
 		}, false},
 		{revisionsResource, i.Revisions.Informer(), cache.Indexers{byPod2: index(labelledPod2[*appsv1.ControllerRevision])}, nil, []wake{
 			{keys: waking(wakingPod2(KindPod2, labelledPod2[*appsv1.ControllerRevision]))},

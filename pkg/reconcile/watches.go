@@ -160,16 +160,16 @@ func wokenByStatefulSet(set *appsv1.StatefulSet) []Key {
 	return keysOf(KindNetwork, inNamespace(set.Namespace, attachment.RequestedNetworks(set.Spec.Template.Annotations)))
 }
 
-// besidePod2 returns the Pod2s that may wait for an address which is reserved for a replica of this one: it becomes
+// waitingWithPod2 returns the Pod2s that may wait for an address which is reserved for a replica of this one: it becomes
 // available if that replica is scaled down. No AddressBlock changes then. New Pod2s wake no others: the time of a first list
 // would grow with its square.
-func (s *caches) besidePod2(p *v1.Pod2) []Key { return s.waitingBeside(p.Namespace, pod2.Networks(p)) }
+func (s *caches) waitingWithPod2(p *v1.Pod2) []Key { return s.waitingOn(p.Namespace, pod2.Networks(p)) }
 
-func (s *caches) besideStatefulSet(set *appsv1.StatefulSet) []Key {
-	return s.waitingBeside(set.Namespace, attachment.RequestedNetworks(set.Spec.Template.Annotations))
+func (s *caches) waitingWithSet(set *appsv1.StatefulSet) []Key {
+	return s.waitingOn(set.Namespace, attachment.RequestedNetworks(set.Spec.Template.Annotations))
 }
 
-func (s *caches) waitingBeside(namespace string, networks []string) (keys []Key) {
+func (s *caches) waitingOn(namespace string, networks []string) (keys []Key) {
 	for _, name := range networks {
 		keys = append(keys, s.waitingPod2s(namespace, name)...)
 	}
